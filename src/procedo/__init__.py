@@ -1,0 +1,1 @@
+"""procedo runs Standard Operating Procedures for AI agents."""

@@ -1,0 +1,1 @@
+"""Deterministic work that the server does itself."""

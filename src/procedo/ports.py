@@ -1,0 +1,339 @@
+"""What the engine room needs of the outside, as Protocols. No implementation lives here.
+
+A store gives two things: `write` runs a function inside one immediate transaction, `read` inside one
+consistent snapshot. The function is synchronous and short, so that no transaction is ever open across
+a wait, and a caller cannot forget to commit or to roll back.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from procedo.core.admission import Load
+from procedo.core.messages import Event
+from procedo.core.model import Json
+from procedo.core.state import Execution, Gate, Run, Status
+
+__all__ = [
+    "Attribution",
+    "Capabilities",
+    "Capability",
+    "CapabilityCall",
+    "Carrier",
+    "Claim",
+    "Clock",
+    "Definition",
+    "Filter",
+    "Ids",
+    "Job",
+    "OpenGate",
+    "OutcomeUnknown",
+    "Reader",
+    "Record",
+    "Store",
+    "StoredKey",
+    "Summary",
+    "Writer",
+]
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Time as an argument."""
+
+    def now(self) -> datetime:
+        """The present moment, in UTC."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+
+
+class Ids(Protocol):
+    """Identity as an argument."""
+
+    def run_id(self) -> str:
+        """A new unguessable run id (128 random bits)."""
+
+    def marker(self) -> str:
+        """A new random marker for framing foreign text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Who stands behind a transition: acting identity, delegating identity, root principal (principal keys)."""
+
+    acting: str
+    delegating: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A procedure's files as they were when a run started, by relative name."""
+
+    digest: str
+    name: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of the audit record. `hash` covers everything before it in its run."""
+
+    run_id: str
+    seq: int
+    revision: int
+    at: datetime
+    kind: str
+    data: Json
+    acting: str
+    delegating: str
+    root: str
+    execution_id: str | None
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An effect: something that has to happen outside a transition. The same id is emitted once only.
+
+    `subject` is an execution or gate id. It becomes due at `due_at` (None: at once).
+    """
+
+    id: str
+    kind: str
+    run_id: str
+    subject: str = ""
+    due_at: datetime | None = None
+    payload: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's claim on a job until `until`. `fence` grows with each claim; only the newest one counts."""
+
+    job: Job
+    fence: int
+    until: datetime
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """An idempotency key: the digest of the arguments it came with, and the run it made."""
+
+    scope: str
+    key: str
+    digest: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in a list."""
+
+    run_id: str
+    sop: str
+    version: str
+    digest: str
+    status: Status
+    reason: str
+    started_at: datetime
+    active_at: datetime
+    ended_at: datetime | None
+    open_gates: int
+    parent_run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGate:
+    """An undecided gate with the run it belongs to."""
+
+    run_id: str
+    sop: str
+    digest: str
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which runs to list. `live` True lists those that have not ended, False those that have."""
+
+    sop: str | None = None
+    live: bool | None = None
+    status: Status | None = None
+    limit: int = 50
+
+
+class Reader(Protocol):
+    """Reads inside one snapshot."""
+
+    def run(self, run_id: str) -> Run | None:
+        """A run with everything that is open in it, without step states."""
+
+    def with_steps(self, run: Run, steps: Iterable[int]) -> Run:
+        """The run with the states (and last good outputs) of these steps; a step never visited gets an empty state."""
+
+    def with_executions(self, run: Run, ids: Iterable[str]) -> Run:
+        """The run with these executions, closed ones included; an id that does not exist is left out."""
+
+    def with_gate(self, run: Run, gate_id: str) -> Run:
+        """The run with this gate, decided or not, when it exists."""
+
+    def find_gate(self, reference: str) -> tuple[OpenGate, ...]:
+        """Gates, decided ones included, whose id or short code is `reference`; open ones first."""
+
+    def executions(self, run_id: str) -> tuple[Execution, ...]:
+        """Every execution of a run in the order of opening."""
+
+    def gates(self, run_id: str) -> tuple[Gate, ...]:
+        """Every gate of a run in the order of opening."""
+
+    def open_gates(self) -> tuple[OpenGate, ...]:
+        """Every undecided gate, the one that waits longest first."""
+
+    def runs(self, wanted: Filter) -> tuple[Summary, ...]:
+        """Runs, the most recently active first."""
+
+    def counts(self, sop: str | None = None) -> Mapping[Status, int]:
+        """How many runs have each status."""
+
+    def children(self, run_id: str) -> tuple[Summary, ...]:
+        """Runs that work for executions of this run."""
+
+    def load(self, sop: str, key: str | None, window_start: datetime | None) -> Load:
+        """The facts that admission decides on."""
+
+    def slot_waiters(self) -> tuple[str, ...]:
+        """Ids of live runs that wait for a slot, the one that waits longest first."""
+
+    def due_runs(self, now: datetime) -> tuple[str, ...]:
+        """Ids of live runs that time alone changes now."""
+
+    def definition(self, digest: str) -> Definition | None:
+        """The files of a pinned procedure."""
+
+    def records(self, run_id: str, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
+        """Audit records of a run with a number greater than `after`, in order."""
+
+    def run_ids(self) -> tuple[str, ...]:
+        """Every run, oldest first."""
+
+    def key(self, scope: str, key: str) -> StoredKey | None:
+        """A known idempotency key."""
+
+
+class Writer(Reader, Protocol):
+    """Reads and writes inside one immediate transaction."""
+
+    def save(self, before: Run | None, after: Run, events: Sequence[Event], who: Attribution, now: datetime) -> Run:
+        """Write events and projection together; returns the run with its new hash.
+
+        `after.revision` must be one more than the stored revision (1 for a new run), else `Conflict`;
+        a run that has ended never changes. Rows that did not change between `before` and `after` are not written.
+        """
+
+    def put_definition(self, definition: Definition) -> None:
+        """Keep a procedure's files; the same digest again changes nothing."""
+
+    def put_key(self, key: StoredKey) -> None:
+        """Remember an idempotency key."""
+
+    def put_jobs(self, jobs: Sequence[Job]) -> None:
+        """Add jobs of the embedded carrier; an id that was ever added changes nothing."""
+
+    def claim_job(self, owner: str, now: datetime, until: datetime) -> Claim | None:
+        """Claim the job that has been due longest and that nobody holds; its fence grows by one."""
+
+    def renew_job(self, claim: Claim, now: datetime, until: datetime) -> bool:
+        """Prolong a claim; False when it is no longer the newest, or the job is gone."""
+
+    def finish_job(self, claim: Claim) -> bool:
+        """Mark a job as done; False when the claim is no longer the newest."""
+
+    def postpone_job(self, claim: Claim, due_at: datetime) -> bool:
+        """Give a job back until `due_at`; False when the claim is no longer the newest."""
+
+    def next_job_at(self, now: datetime) -> datetime | None:
+        """When the next job becomes claimable: due, and its claim (if any) run out."""
+
+    def prune(self, ended_before: datetime) -> int:
+        """Delete runs that ended before, with their records; returns how many."""
+
+
+class Store(Protocol):
+    """The only truth."""
+
+    async def write(self, work: Callable[[Writer], T]) -> T:
+        """Run `work` in one immediate transaction: commits when it returns, rolls back when it raises.
+
+        Raises `StoreError` when the record cannot be kept.
+        """
+
+    async def read(self, work: Callable[[Reader], T]) -> T:
+        """Run `work` on one consistent snapshot."""
+
+    async def changed(self, seconds: float) -> bool:
+        """Wait until anybody, in any process, has committed; False after that many seconds."""
+
+    async def close(self) -> None:
+        """Close the store; later calls raise `StoreError`."""
+
+
+class Carrier(Protocol):
+    """Carries effects, at least once. Whatever it does comes back as an idempotent command with its fence."""
+
+    async def install(self) -> None:
+        """Prepare what the carrier needs."""
+
+    def emit(self, writer: Writer, jobs: Sequence[Job]) -> None:
+        """Hand over jobs inside our own transaction."""
+
+    async def run_worker(self, perform: Callable[[Claim], Awaitable[None]]) -> None:
+        """Claim and perform jobs until cancelled; an error of one job never ends the worker."""
+
+
+class OutcomeUnknown(Exception):
+    """Raised by a capability when its effect may or may not have happened (a time-out after sending, say)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityCall:
+    """One call: the validated arguments, and a deterministic id by which a peer can recognise a repeat."""
+
+    arguments: Json
+    run_id: str
+    execution_id: str
+    effect_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Deterministic work that the server does itself.
+
+    `pure` work has no effect outside and may always be repeated. `idempotent` work may be repeated after
+    a crash. Anything else stops at a gate then. `run` raises `Refused` or `ValueError` for a failure
+    that is known not to have acted, `OutcomeUnknown` otherwise. `objection` tells at load why it cannot
+    be used in this workspace (switched off, no host allowed), or None.
+    """
+
+    id: str
+    description: str
+    input_schema: Json
+    output_schema: Json
+    run: Callable[[CapabilityCall], Awaitable[Json]] = field(compare=False)
+    pure: bool = False
+    idempotent: bool = False
+    objection: str | None = None
+
+
+class Capabilities(Protocol):
+    """The registry of capabilities."""
+
+    def get(self, capability_id: str) -> Capability | None:
+        """The capability with this id."""
+
+    def all(self) -> tuple[Capability, ...]:
+        """Every capability, by id."""

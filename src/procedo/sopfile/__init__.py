@@ -1,0 +1,1 @@
+"""Text to procedure: reads, compiles, checks and writes definitions."""

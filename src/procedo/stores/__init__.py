@@ -1,0 +1,1 @@
+"""Stores that keep runs, and the carrier that keeps its jobs beside them."""

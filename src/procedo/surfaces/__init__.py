@@ -1,0 +1,1 @@
+"""Where people and programs meet procedo: MCP, the command line, and the views they share."""
