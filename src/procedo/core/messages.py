@@ -197,7 +197,7 @@ class ArrivalPended:
 class ArrivalReleased:
     """A pending arrival goes on."""
 
-    step: int
+    pending: Pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +290,14 @@ class FanGathered:
     step: int
     execution_id: str
     output: Json
+
+
+@dataclass(frozen=True, slots=True)
+class FanAbandoned:
+    """A `for_each` ends early because an item failed for good; its other items are given up."""
+
+    step: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,14 +432,14 @@ class RunCancelled:
 Event: TypeAlias = Union[
     RunStarted, StepVisited, StepPassedOver, ArrivalPended, ArrivalReleased, DispatchHeld, DispatchesReleased,
     GateOpened, VoteCast, VoteRetracted, GateResolved, GateReminded, GateWithdrawn, FanOpened, ItemOpened,
-    FanGathered, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionExtended,
+    FanGathered, FanAbandoned, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionExtended,
     OutputClaimed, ExecutionCompleted, ExecutionFailed, ExecutionSkipped, Routed, RunHeld, RunReleased,
     RunCompleted, RunFailed, RunCancelled,
 ]  # fmt: skip
 EVENTS: Final[tuple[type[Any], ...]] = (
     RunStarted, StepVisited, StepPassedOver, ArrivalPended, ArrivalReleased, DispatchHeld, DispatchesReleased,
     GateOpened, VoteCast, VoteRetracted, GateResolved, GateReminded, GateWithdrawn, FanOpened, ItemOpened,
-    FanGathered, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionExtended,
+    FanGathered, FanAbandoned, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionExtended,
     OutputClaimed, ExecutionCompleted, ExecutionFailed, ExecutionSkipped, Routed, RunHeld, RunReleased,
     RunCompleted, RunFailed, RunCancelled,
 )  # fmt: skip

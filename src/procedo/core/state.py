@@ -113,7 +113,7 @@ class Performer(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where an execution stands. The last three are closed."""
+    """Where an execution stands. The last four are closed."""
 
     OPEN = "open"
     VERIFYING = "verifying"
@@ -121,6 +121,7 @@ class Phase(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     SKIPPED = "skipped"
+    CANCELLED = "cancelled"
 
     @property
     def closed(self) -> bool:
@@ -128,7 +129,7 @@ class Phase(StrEnum):
         return self in _CLOSED
 
 
-_CLOSED: Final = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.SKIPPED})
+_CLOSED: Final = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.SKIPPED, Phase.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +252,13 @@ class Gate:
     decided_at: datetime | None = None
     comment: str = ""
     value_digest: str = ""
+    expired: bool = False
+    withdrawn: str = ""
+
+    @property
+    def open(self) -> bool:
+        """True while the decision is wanted: neither answered nor withdrawn."""
+        return self.verdict is None and not self.withdrawn
 
     @property
     def step(self) -> int:
@@ -361,7 +369,7 @@ class Run:
     executions: Mapping[str, Execution] = EMPTY
     gates: Mapping[str, Gate] = EMPTY
     gate_count: int = 0
-    pending: Mapping[int, Pending] = EMPTY
+    pending: tuple[Pending, ...] = ()
     held: tuple[Held, ...] = ()
     slot_reason: str = ""
     slot_since: datetime | None = None
@@ -379,7 +387,7 @@ class Run:
     @property
     def open_gates(self) -> tuple[Gate, ...]:
         """Undecided gates, oldest first."""
-        return tuple(g for g in self.gates.values() if g.verdict is None)
+        return tuple(g for g in self.gates.values() if g.open)
 
     @property
     def status(self) -> Status:
@@ -413,5 +421,5 @@ class Run:
             return None
         times = [e.due_at for e in self.open_executions if e.due_at and e.phase is not Phase.HALTED]
         times += [g.due_at for g in self.open_gates if g.due_at]
-        times += [p.due_at for p in self.pending.values() if p.due_at]
+        times += [p.due_at for p in self.pending if p.due_at]
         return min(times, default=None)
