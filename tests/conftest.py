@@ -1,5 +1,7 @@
 import pytest
 
+pytest_plugins = ["no_skips"]
+
 
 @pytest.fixture
 def anyio_backend() -> str:
