@@ -1,0 +1,19 @@
+"""`procedo.toml`: found, read once, checked as a whole, frozen."""
+
+from procedo.capabilities.settings import CapabilitySettings, HttpSettings, ShellSettings
+from procedo.config.keys import KEYS, Key, reference
+from procedo.config.loading import load
+from procedo.config.settings import Settings
+from procedo.config.workspace import find_workspace
+
+__all__ = [
+    "KEYS",
+    "CapabilitySettings",
+    "HttpSettings",
+    "Key",
+    "Settings",
+    "ShellSettings",
+    "find_workspace",
+    "load",
+    "reference",
+]

@@ -1,0 +1,202 @@
+"""The forms that a value in `procedo.toml` may have.
+
+A form has words for people and reads a raw value, or raises `ValueError` with what was expected.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from procedo.capabilities.hosts import HostPattern
+from procedo.core.approval import OnExpiry
+from procedo.core.model import Json
+from procedo.duration import seconds
+
+__all__ = [
+    "Form",
+    "command",
+    "count",
+    "duration",
+    "expiry",
+    "flag",
+    "folder",
+    "host",
+    "listed",
+    "member",
+    "name",
+    "variable",
+    "word",
+]
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DOORS = ("host", "cli", "web", "http")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a value may look like: `words` for people, `read` for the parser."""
+
+    words: str
+    read: Callable[[Json], Json] = field(compare=False)
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected text in quotes")
+    if not value.strip():
+        raise ValueError("expected text that is not blank; leave the key out for the default")
+    return value.strip()
+
+
+def name() -> Form:
+    """A name: letters, digits, and `_`, `.` or `-` between them."""
+
+    def read(value: Json) -> str:
+        text = _text(value)
+        if not _NAME.fullmatch(text):
+            raise ValueError("expected a name of letters and digits, with _ . - between them")
+        return text
+
+    return Form("name", read)
+
+
+def folder() -> Form:
+    """A folder: relative to the workspace, absolute, or from `~`."""
+
+    def read(value: Json) -> Path:
+        try:
+            return Path(_text(value)).expanduser()
+        except RuntimeError as error:  # `~` of a user that does not exist
+            raise ValueError("expected a folder that exists behind ~") from error
+
+    return Form("folder", read)
+
+
+def flag() -> Form:
+    """True or false."""
+
+    def read(value: Json) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError("expected true or false, without quotes")
+        return value
+
+    return Form("true or false", read)
+
+
+def count(low: int, high: int) -> Form:
+    """A whole number between two bounds, both included."""
+
+    def read(value: Json) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise ValueError(f"expected a whole number from {low} to {high}")
+        return value
+
+    return Form(f"whole number, {low} to {high}", read)
+
+
+def duration(low: float, high: float) -> Form:
+    """A length of time: seconds as a number, or text with units."""
+
+    def read(value: Json) -> float:
+        length = seconds(value)
+        if not low <= length <= high:
+            raise ValueError(f"expected a time from {low:g} to {high:g} seconds")
+        return length
+
+    return Form(f'time ("30s", "2h", or seconds), {low:g} to {high:g} s', read)
+
+
+def word(words: Sequence[str]) -> Form:
+    """One of a few words."""
+
+    def read(value: Json) -> str:
+        if not isinstance(value, str) or value not in words:
+            near = get_close_matches(str(value), words, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"expected one of {', '.join(words)}{meant}")
+        return value
+
+    return Form(", ".join(words), read)
+
+
+def expiry() -> Form:
+    """What follows when nobody answers in time. Silence never approves."""
+    choice = word([str(what) for what in OnExpiry])
+
+    def read(value: Json) -> OnExpiry:
+        if isinstance(value, str) and ("approve" in value.lower() or "accept" in value.lower()):
+            raise ValueError("expected remind, escalate or deny: silence is no approval, so nothing approves by itself")
+        return OnExpiry(choice.read(value))
+
+    return Form(choice.words, read)
+
+
+def listed(item: Form) -> Form:
+    """A list of values of one form, without repeats."""
+
+    def read(value: Json) -> tuple[Json, ...]:
+        if not isinstance(value, list):
+            raise ValueError('expected a list, such as ["…"]')
+        found: list[Json] = []
+        for number, raw in enumerate(value, 1):
+            try:
+                one = item.read(raw)
+            except ValueError as error:
+                raise ValueError(f"item {number} ({raw!r}): {error}") from error
+            if one in found:
+                raise ValueError(f"item {number} ({raw!r}): expected each only once")
+            found.append(one)
+        return tuple(found)
+
+    return Form(f"list of: {item.words}", read)
+
+
+def member() -> Form:
+    """A person or agent: the bare subject, or `door:subject` for one door only."""
+
+    def read(value: Json) -> str:
+        text = _text(value)
+        door, colon, subject = text.partition(":")
+        if colon and (door not in _DOORS or not subject.strip()):
+            raise ValueError(f"expected a subject, or door:subject with one of the doors {', '.join(_DOORS)}")
+        return text
+
+    return Form("subject or door:subject", read)
+
+
+def host() -> Form:
+    """A web host that may be called."""
+
+    def read(value: Json) -> HostPattern:
+        return HostPattern.parse(_text(value))
+
+    return Form('"host", "host:port", "*.domain", or these behind "http://"', read)
+
+
+def command() -> Form:
+    """A program: a plain name or an absolute path."""
+
+    def read(value: Json) -> str:
+        text = _text(value)
+        if any(blank in text for blank in " \t\n") and not text.startswith("/"):
+            raise ValueError("expected the program alone, without arguments")
+        if ("/" in text or "\\" in text) and not Path(text).is_absolute():
+            raise ValueError("expected a plain name, or an absolute path")
+        return text
+
+    return Form("program name or absolute path", read)
+
+
+def variable() -> Form:
+    """The name of an environment variable."""
+
+    def read(value: Json) -> str:
+        text = _text(value)
+        if not _VARIABLE.fullmatch(text):
+            raise ValueError("expected the name of a variable, without its value")
+        return text
+
+    return Form("variable name", read)

@@ -1,0 +1,34 @@
+"""The settings of a workspace: frozen values, read once at start."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from procedo.capabilities.settings import CapabilitySettings
+from procedo.core.admission import Limits
+from procedo.core.approval import HUMAN, Policy
+from procedo.core.model import Mode
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `procedo.toml` says, with every default filled in.
+
+    `root` is the workspace, `data_dir` where its store lies. `policies` holds every approval policy by
+    name, the built-in `human` included; `default_policy` is for gates that name none. `max_value_bytes`
+    bounds each input and output of a run; `lease_s` is how long a worker holds work without renewing, in seconds.
+    """
+
+    root: Path
+    sops_dir: Path
+    data_dir: Path
+    capabilities: CapabilitySettings
+    host_agent: str = "host"
+    default_mode: Mode = Mode.SUPERVISED
+    limits: Limits = field(default_factory=Limits)
+    max_value_bytes: int = 65536
+    policies: Mapping[str, Policy] = field(default_factory=lambda: {HUMAN.name: HUMAN})
+    default_policy: Policy = HUMAN
+    lease_s: float = 10.0
