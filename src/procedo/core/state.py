@@ -366,15 +366,15 @@ class Run:
     parent: Parent | None = None
     retry_of: str | None = None
     executors: frozenset[str] = frozenset()
-    executions: Mapping[str, Execution] = EMPTY
-    gates: Mapping[str, Gate] = EMPTY
+    executions: Mapping[str, Execution] = field(default_factory=lambda: EMPTY)
+    gates: Mapping[str, Gate] = field(default_factory=lambda: EMPTY)
     gate_count: int = 0
     pending: tuple[Pending, ...] = ()
     held: tuple[Held, ...] = ()
     slot_reason: str = ""
     slot_since: datetime | None = None
-    fans: Mapping[int, Fan] = EMPTY
-    steps: Mapping[int, StepState] = EMPTY
+    fans: Mapping[int, Fan] = field(default_factory=lambda: EMPTY)
+    steps: Mapping[int, StepState] = field(default_factory=lambda: EMPTY)
     last_output: Json = None
     pause: Pause | None = None
     end: End | None = None
