@@ -1,0 +1,70 @@
+"""How an open gate is shown: what is asked, about what, who may answer, how, and where."""
+
+from dataclasses import replace
+
+from procedo.core.approval import Policy, answers, objection, tally
+from procedo.core.model import Sop
+from procedo.core.state import Gate, GateKind, PrincipalKind, Run
+from procedo.runs import Surface
+from procedo.surfaces.redaction import masked, masked_text
+from procedo.surfaces.shapes import GateView, VoteView
+from procedo.surfaces.text import capped, stamp
+
+__all__ = ["gate_view", "may_ask_here", "may_decide"]
+
+
+def may_decide(policy: Policy | None, gate: Gate) -> str:
+    """Who may answer, in words. No policy: it is missing from the configuration, and nobody may."""
+    if policy is None:
+        return f"nobody: policy {gate.policy!r} is missing from the configuration"
+    many = policy.quorum > 1
+    whom = "persons" if many else "person"
+    number = f"{policy.quorum} different {whom}" if many else f"a {whom}"
+    words = f"{number} of group {policy.group!r}" if policy.members is not None else number
+    if policy.agents:
+        words += f", or agent {', '.join(sorted(policy.agents))}"
+    barred = [f"the run's {role}" for role in policy.distinct_from]
+    return f"{words}; not {' nor '.join(barred)}" if barred else words
+
+
+def may_ask_here(policy: Policy | None, run: Run, surface: Surface) -> bool:
+    """True when the person at this door can be asked, and would be allowed to answer."""
+    if not surface.can_ask or policy is None or policy.out_of_band:
+        return False
+    person = replace(surface.principal, kind=PrincipalKind.HUMAN)
+    return objection(policy, person, run) is None
+
+
+def _votes(policy: Policy | None, gate: Gate, run: Run) -> list[VoteView]:
+    if policy is None or not gate.votes:
+        return []
+    words = {vote.digest: str(vote.verdict) for vote in gate.votes}
+    counts = tally(policy, gate.votes, run)
+    return [{"answer": words[digest], "count": count, "of": policy.quorum} for digest, count in counts.items()]
+
+
+def gate_view(gate: Gate, sop: Sop, run: Run, policy: Policy | None, limit: int) -> GateView:
+    """An open gate; what is being approved is cut at `limit` characters."""
+    step = sop.by_number[gate.step]
+    view: GateView = {
+        "gate_id": gate.id,
+        "code": gate.code,
+        "kind": gate.kind,
+        "step": step.number,
+        "title": step.title,
+        "asks": masked_text(gate.prompt),
+        "content": capped(masked(gate.content), limit),
+        "answers": [str(verdict) for verdict in answers(gate, editable=step.edit is not None)],
+        "may_decide": may_decide(policy, gate),
+        "since": stamp(gate.waiting_since),
+        "revision": gate.revision,
+    }
+    if gate.policy is not None:
+        view["policy"] = gate.policy
+    if gate.due_at is not None:
+        view["due_at"] = stamp(gate.due_at)
+    if step.edit is not None and gate.kind is GateKind.CHECKPOINT:
+        view["amends"] = step.edit
+    if votes := _votes(policy, gate, run):
+        view["votes"] = votes
+    return view

@@ -1,0 +1,323 @@
+"""The run view: what every call about a run answers with, at every door.
+
+Secrets: a look at a run (status, lists, a terminal) masks them everywhere. Where work is handed out, the context
+and input of the step carry true values, because the performing agent needs them; everything else is masked there too.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from procedo.core import messages as m
+from procedo.core.model import Json
+from procedo.core.state import Performer, Status
+from procedo.runs import Snapshot, Surface
+from procedo.surfaces.gates import gate_view, may_ask_here
+from procedo.surfaces.redaction import masked, masked_text
+from procedo.surfaces.shapes import (
+    ActionView,
+    Call,
+    CancelledView,
+    CheckpointView,
+    CompletedView,
+    DelegatedView,
+    DeterministicView,
+    ExecuteView,
+    FailedView,
+    PendingView,
+    RunView,
+    StepView,
+    WaitView,
+    Who,
+)
+from procedo.surfaces.text import capped, stamp
+
+__all__ = ["at_rest", "run_view"]
+
+_OUTPUT_LIMIT: Final = 24_000
+_ACTION_OUTPUT_LIMIT: Final = 2_000
+_GATE_LIMIT: Final = 2_000
+_POLL_S: Final = 5
+_SLOT_POLL_S: Final = 15
+_LONGEST_POLL_S: Final = 60
+_WAIT_S: Final = 20
+
+_RANK: Final[tuple[Who, ...]] = ("host", "human", "agent", "server", "nobody")
+_WORKERS: Final[dict[Performer, Who]] = {
+    Performer.HOST: "host",
+    Performer.PROGRAM: "host",
+    Performer.AGENT: "agent",
+    Performer.SERVER: "server",
+    Performer.CHILD: "server",
+    Performer.TIMER: "server",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """From where a snapshot is looked at; `working` when the reader performs the steps that are handed out."""
+
+    snapshot: Snapshot
+    surface: Surface
+    working: bool
+
+
+def run_view(snapshot: Snapshot, surface: Surface, *, working: bool = False) -> RunView:
+    """The view of a run. `working` is for the calls that hand out work; a mere look masks the step's data as well."""
+    look = _Look(snapshot, surface, working)
+    run = snapshot.run
+    actions = [_action(look, action) for action in snapshot.actions]
+    children = [run_view(child, surface, working=working) for child in snapshot.children]
+    who = _first([_who(look, action) for action in snapshot.actions] + [child["who_acts"] for child in children])
+    view: RunView = {
+        "run_id": run.id,
+        "sop": run.sop,
+        "version": run.version,
+        "digest": run.digest[:12],
+        "status": run.status,
+        "who_acts": who,
+        "may_proceed": who == "host",
+        "actions": actions,
+        "last_activity": stamp(run.active_at),
+    }
+    if run.end is not None and run.end.status is Status.COMPLETED:
+        view["output"] = capped(masked(run.end.output), _OUTPUT_LIMIT)
+    elif run.end is not None:
+        view["failure"] = masked_text(run.end.reason)
+    waits = [_poll_after(look, action) for action in snapshot.actions] + [c.get("poll_after_s") for c in children]
+    if polls := [seconds for seconds in waits if seconds is not None]:
+        view["poll_after_s"] = min(polls)
+    if notes := _notes(snapshot):
+        view["notes"] = notes
+    if children:
+        view["children"] = children
+    return view
+
+
+def at_rest(snapshot: Snapshot, surface: Surface) -> bool:
+    """True when waiting brings nothing: the caller or a person has to act, or the run has ended."""
+    return run_view(snapshot, surface)["who_acts"] in ("host", "human", "nobody")
+
+
+def _notes(snapshot: Snapshot) -> list[str]:
+    notes = []
+    if snapshot.replayed:
+        notes.append("This call was made before with the same content: nothing was done twice.")
+    if snapshot.coalesced:
+        notes.append("A live run of this procedure was joined: no new run was started.")
+    return notes
+
+
+def _first(acting: list[Who]) -> Who:
+    return min(acting, key=_RANK.index, default="nobody")
+
+
+def _who(look: _Look, action: m.Action) -> Who:
+    match action:
+        case m.ExecuteStep() | m.DeterministicStep():
+            return "host"
+        case m.WaitApproval() | m.CheckpointWait():
+            return "human"
+        case m.PendingStep():
+            paused = look.snapshot.run.pause is not None
+            return "human" if paused or not action.satisfiable else "server"
+        case m.Delegated():
+            performer = look.snapshot.run.executions[action.execution_id].performer
+            # A sub-run tells by its own view who acts in it.
+            return "nobody" if performer is Performer.CHILD and look.snapshot.children else _WORKERS[performer]
+        case m.Ended():
+            return "nobody"
+
+
+def _poll_after(look: _Look, action: m.Action) -> int | None:
+    if isinstance(action, m.PendingStep):
+        waits = look.snapshot.run.pause is None and action.satisfiable
+        return (_POLL_S if action.due_at is not None else _SLOT_POLL_S) if waits else None
+    if not isinstance(action, m.Delegated) or _who(look, action) == "nobody":
+        return None
+    timer = look.snapshot.run.executions[action.execution_id].performer is Performer.TIMER
+    if timer and action.due_at is not None:
+        return int(min(max((action.due_at - action.since).total_seconds(), 1), _LONGEST_POLL_S))
+    return _POLL_S
+
+
+def _action(look: _Look, action: m.Action) -> ActionView:
+    match action:
+        case m.ExecuteStep():
+            return _execute(look, action)
+        case m.DeterministicStep():
+            return _deterministic(look, action)
+        case m.WaitApproval() | m.CheckpointWait():
+            return _gate(look, action)
+        case m.PendingStep():
+            return _pending(action)
+        case m.Delegated():
+            return _delegated(look, action)
+        case m.Ended():
+            return _ended(look, action)
+
+
+def _step(offer: m.StepOffer) -> StepView:
+    """A step by number and title, without its content."""
+    return {
+        "number": offer.number,
+        "title": masked_text(offer.title),
+        "kind": offer.kind,
+        "agent": offer.agent,
+        "attempt": offer.attempt,
+    }
+
+
+def _whole_step(look: _Look, offer: m.StepOffer) -> StepView:
+    view = _step(offer)
+    if offer.body:
+        view["body"] = offer.body if look.working else masked_text(offer.body)
+    if offer.suggested_tools:
+        view["tools"] = list(offer.suggested_tools)
+    if offer.calls:
+        view["calls"] = [call if look.working else masked(call) for call in offer.calls]
+    if offer.output_schema is not None:
+        view["output_schema"] = offer.output_schema
+    if offer.note:
+        view["note"] = masked_text(offer.note)
+    return view
+
+
+def _report(run_id: str, execution_id: str) -> Call:
+    arguments: dict[str, Json] = {
+        "run_id": run_id,
+        "execution_id": execution_id,
+        "status": "completed",
+        "output": "<your result, any JSON>",
+    }
+    return {"tool": "sop_advance", "arguments": arguments}
+
+
+_MASKED_NOTE: Final = "Secrets are masked in a look; sop_resume hands the step out with its true values."
+
+
+def _execute(look: _Look, action: m.ExecuteStep) -> ExecuteView:
+    context = dict(action.context)
+    step = _whole_step(look, action.step)
+    view: ExecuteView = {
+        "action": "execute_step",
+        "run_id": action.run_id,
+        "execution_id": action.execution_id,
+        "step": step,
+        "context": context if look.working else masked(context),
+        "call": _report(action.run_id, action.execution_id),
+    }
+    if view["context"] != context or step.get("body", "") != action.step.body:
+        view["note"] = _MASKED_NOTE
+    if action.due_at is not None:
+        view["due_at"] = stamp(action.due_at)
+    return view
+
+
+def _deterministic(look: _Look, action: m.DeterministicStep) -> DeterministicView:
+    view: DeterministicView = {
+        "action": "deterministic_step",
+        "run_id": action.run_id,
+        "execution_id": action.execution_id,
+        "step": _whole_step(look, action.step),
+        "input": action.input if look.working else masked(action.input),
+        "call": _report(action.run_id, action.execution_id),
+    }
+    if view["input"] != action.input:
+        view["note"] = _MASKED_NOTE
+    if action.due_at is not None:
+        view["due_at"] = stamp(action.due_at)
+    return view
+
+
+def _gate(look: _Look, action: m.WaitApproval | m.CheckpointWait) -> WaitView | CheckpointView:
+    snapshot, gate = look.snapshot, action.gate
+    policy = snapshot.policies.get(gate.id)
+    here = may_ask_here(policy, snapshot.run, look.surface)
+    where = look.surface.route or "the operator's terminal or inbox"
+    if here:
+        where = f"here, when sop_approve puts the question to the person, or {where}"
+        call: Call = {"tool": "sop_approve", "arguments": {"gate_id": gate.id}}
+    else:
+        call = {
+            "tool": "sop_resume",
+            "arguments": {"run_id": action.run_id},
+            "when": "only after a person has decided; calling again before is of no use",
+        }
+    context = gate_view(gate, snapshot.sop, snapshot.run, policy, _GATE_LIMIT)
+    step = _step(action.step)
+    if isinstance(action, m.WaitApproval):
+        return {
+            "action": "wait_approval",
+            "run_id": action.run_id,
+            "gate_id": gate.id,
+            "step": step,
+            "context": context,
+            "where": where,
+            "call": call,
+        }
+    view: CheckpointView = {
+        "action": "checkpoint_wait",
+        "run_id": action.run_id,
+        "gate_id": gate.id,
+        "step": step,
+        "context": context,
+        "where": where,
+        "call": call,
+    }
+    if gate.id in snapshot.state_files:
+        view["state_file"] = snapshot.state_files[gate.id]
+    return view
+
+
+def _look_again(run_id: str) -> Call:
+    return {"tool": "sop_status", "arguments": {"run_id": run_id, "wait_s": _WAIT_S}}
+
+
+def _pending(action: m.PendingStep) -> PendingView:
+    view: PendingView = {
+        "action": "pending",
+        "run_id": action.run_id,
+        "sop_name": action.sop_name,
+        "step": action.step,
+        "reason": masked_text(action.reason),
+    }
+    if action.satisfiable:
+        view["call"] = _look_again(action.run_id)
+    if action.due_at is not None:
+        view["due_at"] = stamp(action.due_at)
+    return view
+
+
+def _delegated(look: _Look, action: m.Delegated) -> DelegatedView:
+    view: DelegatedView = {
+        "action": "delegated",
+        "run_id": action.run_id,
+        "execution_id": action.execution_id,
+        "step": _step(action.step),
+        "agent": action.agent,
+        "since": stamp(action.since),
+        "poll_after_s": _poll_after(look, action) or _POLL_S,
+        "call": _look_again(action.run_id),
+    }
+    if action.due_at is not None:
+        view["due_at"] = stamp(action.due_at)
+    return view
+
+
+def _ended(look: _Look, action: m.Ended) -> CompletedView | FailedView | CancelledView:
+    if action.status is Status.COMPLETED:
+        output = capped(masked(action.output), _ACTION_OUTPUT_LIMIT)
+        return {"action": "completed", "run_id": action.run_id, "sop_name": action.sop_name, "output": output}
+    reason = masked_text(action.reason)
+    if action.status is Status.FAILED:
+        return {"action": "failed", "run_id": action.run_id, "sop_name": action.sop_name, "reason": reason}
+    end = look.snapshot.run.end
+    return {
+        "action": "cancelled",
+        "run_id": action.run_id,
+        "sop_name": action.sop_name,
+        "reason": reason,
+        "by": action.by,
+        "at": stamp(end.at if end is not None else look.snapshot.run.active_at),
+        "denied": end is not None and end.denied,
+    }
