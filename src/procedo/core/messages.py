@@ -20,7 +20,6 @@ from procedo.core.state import (
     Phase,
     Principal,
     Status,
-    StepState,
     Verdict,
     Vote,
 )
@@ -40,7 +39,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin a run. `mode` and `host_agent` are the effective ones; ids and the marker come from the caller's `Ids`."""
+    """Begin a run. `mode` and `host_agent` are the effective ones; ids and the marker come from the caller's `Ids`.
+
+    `pins` are the digests of the procedures that it may run as sub-runs, by name. A run that takes up a
+    failed one (`retry_of`) has `adopted` outputs by step number and begins at other places than the first step.
+    """
 
     run_id: str
     inputs: Json
@@ -51,8 +54,9 @@ class Start:
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None
-    adopted: Mapping[int, StepState] = field(default_factory=dict)
-    at_step: Arrival | None = None
+    pins: Mapping[str, str] = field(default_factory=dict)
+    adopted: Mapping[int, Json] = field(default_factory=dict)
+    begin_at: tuple[Arrival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ class RunStarted:
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None
-    adopted: Mapping[int, StepState] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

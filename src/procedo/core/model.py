@@ -301,13 +301,14 @@ class Sop:
     positions: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     extensions: Mapping[str, Json] = field(default_factory=dict)
     by_number: Mapping[int, Step] = field(init=False, compare=False, repr=False)
-    forks: bool = field(init=False, compare=False, repr=False)
+    forking: tuple[Step, ...] = field(init=False, compare=False, repr=False)
+    footprints: dict[int, frozenset[int]] = field(init=False, compare=False, repr=False, default_factory=dict)
     _following: Mapping[int, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         numbers = [step.number for step in self.steps]
         object.__setattr__(self, "by_number", {step.number: step for step in self.steps})
-        object.__setattr__(self, "forks", any(len(step.next) > 1 for step in self.steps))
+        object.__setattr__(self, "forking", tuple(step for step in self.steps if len(step.next) > 1))
         object.__setattr__(self, "_following", dict(pairwise(numbers)))
 
     def after(self, number: int) -> int | None:

@@ -365,6 +365,7 @@ class Run:
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None
+    pins: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     executors: frozenset[str] = frozenset()
     executions: Mapping[str, Execution] = field(default_factory=lambda: EMPTY)
     gates: Mapping[str, Gate] = field(default_factory=lambda: EMPTY)
@@ -407,12 +408,15 @@ class Run:
 
     @property
     def holds_slot(self) -> bool:
-        """True while the run counts against `max_concurrent`: executing, or pending on its own back-off."""
-        if self.status is Status.PENDING:
-            return not self.slot_reason
-        return self.status is Status.RUNNING or (
-            self.status is Status.PAUSED and any(e.phase is not Phase.HALTED for e in self.open_executions)
-        )
+        """True while the run counts against `max_concurrent`: something executes, or waits for its back-off.
+
+        A run that waits for a sub-run holds none, since the sub-run has its own.
+        """
+        if self.end is not None:
+            return False
+        if any(e.phase is not Phase.HALTED and e.performer is not Performer.CHILD for e in self.open_executions):
+            return True
+        return self.status is Status.PENDING and not self.slot_reason
 
     @property
     def due_at(self) -> datetime | None:

@@ -1,0 +1,80 @@
+"""What has to happen outside a transition because of it. Pure: events in, effects out.
+
+An effect's id is made of the run, the subject and the event's number, so that the same transition always
+names the same effects.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from procedo.core import messages as m
+from procedo.core.state import Performer, Phase, Run
+
+__all__ = ["Effect", "EffectKind", "effects"]
+
+
+class EffectKind(StrEnum):
+    """What a carrier has to do."""
+
+    PERFORM = "perform"
+    """Carry out an execution that belongs to the server, another agent or a sub-run."""
+    VERIFY = "verify"
+    """Judge a claimed output by a capability."""
+    TICK = "tick"
+    """Let time act on the run."""
+    SLOTS = "slots"
+    """A slot has become free: wake the runs that wait for one."""
+    REPORT = "report"
+    """A sub-run ended: tell its parent."""
+    CHILDREN = "children"
+    """A run ended: cancel the sub-runs that still work for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Something to be done at least once, at `due_at` or at once."""
+
+    id: str
+    kind: EffectKind
+    subject: str = ""
+    due_at: datetime | None = None
+
+
+_SERVER_SIDE = (Performer.SERVER, Performer.CHILD, Performer.AGENT)
+
+
+def _perform(run: Run, execution_id: str) -> bool:
+    """True when the work is still to be done after the whole transition."""
+    execution = run.executions.get(execution_id)
+    return execution is not None and execution.phase is Phase.OPEN and execution.performer in _SERVER_SIDE
+
+
+def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[Effect, ...]:
+    """The effects of one transition, in the order of their causes."""
+    found: list[Effect] = []
+    first = after.seq - len(events) + 1
+    for seq, event in enumerate(events, first):
+        name = f"{after.id}:{seq}"
+        if isinstance(event, m.ExecutionOpened) and _perform(after, event.execution.id):
+            found.append(Effect(name, EffectKind.PERFORM, event.execution.id))
+        elif isinstance(event, m.EffectRepeated) and not _begun(events, event.execution_id):
+            found.append(Effect(name, EffectKind.PERFORM, event.execution_id))
+        elif isinstance(event, m.OutputClaimed) and after.executions[event.execution_id].phase is Phase.VERIFYING:
+            found.append(Effect(name, EffectKind.VERIFY, event.execution_id))
+    if after.end is not None and (before is None or before.end is None):
+        if after.parent is not None:
+            found.append(Effect(f"{after.id}:end", EffectKind.REPORT, after.parent.execution))
+        if any(e.performer is Performer.CHILD for e in after.executions.values()):
+            found.append(Effect(f"{after.id}:children", EffectKind.CHILDREN))
+    if after.due_at is not None and (before is None or before.due_at != after.due_at):
+        found.append(Effect(f"{after.id}:tick:{after.due_at.isoformat()}", EffectKind.TICK, due_at=after.due_at))
+    if before is not None and before.holds_slot and not after.holds_slot:
+        found.append(Effect(f"{after.id}:slots:{after.revision}", EffectKind.SLOTS))
+    return tuple(found)
+
+
+def _begun(events: Sequence[m.Event], execution_id: str) -> bool:
+    """True when the same claim that found the interruption begins the effect again."""
+    return any(isinstance(e, m.EffectStarted) and e.execution_id == execution_id for e in events)
