@@ -1,8 +1,9 @@
 r"""Bindings in any JSON value: `{{steps.2.path}}`, `{{inputs.x}}`, `{{run.id}}`, `{{item}}`, `{{input}}`. Pure.
 
-`{{calls.0}}` reads the result of an earlier planned call of the same step. A string that is exactly one binding keeps the type of its value; embedded bindings become text. `\{{`
-stands for two plain braces. Templates are validated when a procedure is loaded, so that only a value
-can be missing when they are resolved, and a missing one is an error that names it.
+`{{calls.0}}` reads the result of an earlier planned call of the same step. A string that is exactly one
+binding keeps the type of its value; embedded bindings become text. `\{{` stands for two plain braces.
+Templates are validated when a procedure is loaded, so that only a value can be missing when they are
+resolved, and a missing one is an error that names it.
 """
 
 import json
