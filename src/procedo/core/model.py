@@ -190,8 +190,9 @@ class Scope:
 class Verify:
     """Proof instead of a claim: exactly one of a condition or a capability call judges the report.
 
-    A condition sees the reported value as `output`. A capability gets `arguments` with the reported
-    value under `output`; its result must be `{"verdict": "pass" | "fail" | "cannot_evaluate", "reason": …}`.
+    A condition sees the reported value as `output`. A capability gets `arguments` with the reported value
+    under `output` and `input`; it passes when the call succeeds, unless its result says otherwise with
+    `{"verdict": "pass" | "fail" | "cannot_evaluate", "reason": …}`.
     """
 
     condition: Condition | None = None

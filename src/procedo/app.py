@@ -1,0 +1,120 @@
+"""The composition root: the one place that knows concrete classes and puts them together.
+
+Nothing is built and no environment is read on import.
+"""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+
+from procedo.capabilities.registry import built_in
+from procedo.config import Settings, load
+from procedo.definitions import compile_definition
+from procedo.driver import Driver
+from procedo.ports import Capabilities, Clock, Ids, Store
+from procedo.runs import Runs
+from procedo.sopfile import Surroundings
+from procedo.sopfile.library import Library
+from procedo.statefile import StateFiles
+from procedo.stores.codec import decode_event
+from procedo.stores.embedded import Embedded
+from procedo.stores.sqlite import SqliteStore
+from procedo.transition import Transitions
+
+__all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app"]
+
+STORE_FILE = "procedo.db"
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> datetime:
+        """The present moment, in UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+        await anyio.sleep(seconds)
+
+
+class RandomIds:
+    """Ids that nobody can guess."""
+
+    _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+    def run_id(self) -> str:
+        """`run-` and 128 random bits in base 32."""
+        number = secrets.randbits(128)
+        return "run-" + "".join(self._ALPHABET[(number >> shift) & 31] for shift in range(0, 130, 5))
+
+    def marker(self) -> str:
+        """64 random bits."""
+        return secrets.token_hex(8)
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Everything that a surface needs."""
+
+    settings: Settings
+    library: Library
+    store: Store
+    runs: Runs
+    capabilities: Capabilities
+    carrier: Embedded
+    driver: Driver
+
+
+def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings:
+    """What definitions are checked against in this workspace."""
+    return Surroundings(
+        agents=frozenset({settings.host_agent}),
+        host_agent=settings.host_agent,
+        policies=settings.policies,
+        tools=None,
+        capabilities=capabilities,
+        default_mode=settings.default_mode,
+    )
+
+
+def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
+    """Put an application together over an open store; it runs no worker."""
+    capabilities = built_in(settings.capabilities, os.environ)
+    library = Library(settings.sops_dir, lambda: surroundings(settings, capabilities))
+    carrier = Embedded(store, clock, lease_s=settings.lease_s)
+    transitions = Transitions(settings, carrier, clock.now, compile_definition)
+    state_files = StateFiles(settings.data_dir / "state", store, decode_event)
+    runs = Runs(store, library, settings, transitions, state_files, clock, ids)
+    return App(settings, library, store, runs, capabilities, carrier, Driver(runs, store, capabilities))
+
+
+@asynccontextmanager
+async def open_app(
+    workspace: Path, *, worker: bool = True, clock: Clock | None = None, ids: Ids | None = None
+) -> AsyncIterator[App]:
+    """Open a workspace: its settings, its store, and (with `worker`) whoever performs its effects.
+
+    Raises `InvalidConfig` for a `procedo.toml` that cannot be used, and `StoreError` when the record cannot
+    be kept; there is no fallback to memory.
+    """
+    settings = load(workspace)
+    clock = clock or SystemClock()
+    async with AsyncExitStack() as stack:
+        store = await SqliteStore.open(settings.data_dir / STORE_FILE)
+        stack.push_async_callback(store.close)
+        app = assemble(settings, store, clock, ids or RandomIds())
+        await app.carrier.install()
+        if not worker:
+            yield app
+            return
+        async with anyio.create_task_group() as group:
+            group.start_soon(app.carrier.run_worker, app.driver.perform)
+            yield app
+            group.cancel_scope.cancel()

@@ -1,0 +1,39 @@
+"""Pinned definitions, and the sub-procedures that a procedure can reach."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from procedo.core.model import Sop
+from procedo.errors import NotFound
+from procedo.ports import Definition
+from procedo.sopfile import compile_files
+from procedo.sopfile.library import Entry, Library
+
+__all__ = ["compile_definition", "pinned_entry", "sub_procedures"]
+
+
+def compile_definition(definition: Definition) -> Sop:
+    """The procedure of a pinned definition; what the workspace looks like today plays no part in it."""
+    return compile_files(definition.files, definition.name)
+
+
+def pinned_entry(definition: Definition) -> Entry:
+    """A pinned definition in the form of a catalogue entry."""
+    sop = compile_definition(definition)
+    return Entry(name=sop.name, folder=Path(), sop=sop, problems=(), files=definition.files)
+
+
+def sub_procedures(library: Library, sop: Sop) -> Mapping[str, Entry]:
+    """Every procedure that may run as a sub-run below this one, by name. Raises `NotFound` and `InvalidSop`."""
+    found: dict[str, Entry] = {}
+    waiting = [sop]
+    while waiting:
+        for step in waiting.pop().steps:
+            name = step.sub_sop
+            if name is not None and name != sop.name and name not in found:
+                entry = library.get(name)
+                if entry.sop is None:
+                    raise NotFound("unknown_sop", f"{name!r}, which step {step.number} runs, cannot be used.")
+                found[name] = entry
+                waiting.append(entry.sop)
+    return found

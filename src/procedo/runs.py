@@ -1,0 +1,399 @@
+"""The verbs of a run. Every door calls these with its surface; each verb is one transaction.
+
+The verbs hold no rule about runs: those are in `core`. What is here is which transaction a verb is,
+whose call it was, and how long a caller waits for what happens behind it.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from procedo.config import Settings
+from procedo.core import messages as m
+from procedo.core.admission import admit
+from procedo.core.model import Json, Sop
+from procedo.core.outputs import canonical, digest
+from procedo.core.state import Execution, Gate, Parent, Phase, Principal, Status, Verdict
+from procedo.definitions import pinned_entry, sub_procedures
+from procedo.errors import BadArgument, Conflict, NotFound, Refused
+from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Record, Store, StoredKey, Summary, Writer
+from procedo.sopfile.library import Entry, Library
+from procedo.statefile import StateFiles
+from procedo.successor import succession
+from procedo.transition import SYSTEM, Outcome, Snapshot, Transitions
+from procedo.waiting import Progress, wait_for
+
+__all__ = ["History", "Runs", "Snapshot", "Surface"]
+
+MAX_DEPTH: Final = 8
+"""How deep sub-runs may nest."""
+_REPORTABLE: Final = {"completed": Phase.COMPLETED, "failed": Phase.FAILED, "skipped": Phase.SKIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """Where a call came in: its principal, whether a person can be asked there, and its operator route in words."""
+
+    principal: Principal
+    can_ask: bool = False
+    route: str = ""
+    host: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything that is known of a run, in the order of happening."""
+
+    snapshot: Snapshot
+    executions: tuple[Execution, ...]
+    gates: tuple[Gate, ...]
+    records: tuple[Record, ...]
+
+
+class Runs:
+    """Start, report, decide, cancel, resume, look."""
+
+    def __init__(
+        self,
+        store: Store,
+        library: Library,
+        settings: Settings,
+        transitions: Transitions,
+        state_files: StateFiles,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._store = store
+        self._library = library
+        self._settings = settings
+        self._transitions = transitions
+        self._state_files = state_files
+        self._clock = clock
+        self._ids = ids
+
+    # --- starting ---------------------------------------------------------------------------------
+
+    async def start(self, name: str, inputs: Json, surface: Surface, *, idempotency_key: str | None = None) -> Snapshot:
+        """Start a run.
+
+        With an idempotency key the same call again answers with the same run; other arguments conflict.
+        Raises `NotFound`, `InvalidSop`, `BadArgument` (inputs), `Refused` (admission).
+        """
+        if not name.strip():
+            raise BadArgument("missing_name", "The name of a procedure is missing.", "sop_list shows the names.")
+        entry = self._library.get(name)
+        stored = None
+        if idempotency_key is not None:
+            stored = StoredKey(surface.principal.key, idempotency_key, digest([name, inputs]), self._ids.run_id())
+        return await self._start(entry, inputs, surface.principal, stored, None)
+
+    async def start_child(self, parent: Parent, name: str, inputs: Json, pinned: str, by: Principal) -> Snapshot:
+        """Start the sub-run of an execution, once: the same execution again answers with the same run."""
+        if parent.depth > MAX_DEPTH:
+            message = f"{name!r} would be nested {parent.depth} deep, the limit is {MAX_DEPTH}."
+            raise Refused("too_deep", message, "Look for procedures that start each other.")
+        definition = await self._store.read(lambda reader: reader.definition(pinned))
+        if definition is None:
+            raise NotFound("unknown_sop", f"The sub-procedure {name!r} was not pinned when the run started.")
+        entry = pinned_entry(definition)
+        stored = StoredKey(f"child:{parent.run}", parent.execution, digest(inputs), self._ids.run_id())
+        return await self._start(entry, inputs, by, stored, parent)
+
+    async def _start(
+        self, entry: Entry, inputs: Json, by: Principal, stored: StoredKey | None, parent: Parent | None
+    ) -> Snapshot:
+        sop = self._compiled(entry)
+        pins = sub_procedures(self._library, sop)
+        value = self._checked_inputs(sop, inputs)
+        key = _key(sop, value)
+        run_id = stored.run_id if stored is not None else self._ids.run_id()
+        command = m.Start(
+            run_id=run_id,
+            inputs=value,
+            by=by,
+            mode=sop.mode or self._settings.default_mode,
+            host_agent=self._settings.host_agent,
+            marker=self._ids.marker(),
+            key=key,
+            parent=parent,
+            pins={name: pin.sop.digest for name, pin in pins.items() if pin.sop is not None},
+        )
+
+        def work(writer: Writer) -> Snapshot:
+            if stored is not None and (known := writer.key(stored.scope, stored.key)) is not None:
+                return self._started_before(writer, known, stored)
+            now = self._clock.now()
+            window = now - timedelta(seconds=sop.window_s) if sop.max_per_window else None
+            live = admit(sop, writer.load(sop.name, key, window), self._settings.limits, now)
+            if live is not None:
+                return replace(self._look(writer, live), coalesced=True)
+            for pinned in (entry, *pins.values()):
+                if pinned.sop is not None:
+                    writer.put_definition(Definition(pinned.sop.digest, pinned.sop.name, pinned.files))
+            if stored is not None:
+                writer.put_key(stored)
+            return self._transitions.begin(writer, sop, command, by)
+
+        return await self._published(await self._store.write(work))
+
+    def _compiled(self, entry: Entry) -> Sop:
+        sop = entry.sop
+        if sop is None:
+            raise NotFound("unknown_sop", f"{entry.name!r} cannot be started.")
+        self._transitions.know(sop)
+        return sop
+
+    def _started_before(self, reader: Reader, known: StoredKey, asked: StoredKey) -> Snapshot:
+        if known.digest != asked.digest:
+            message = f"The idempotency key {asked.key!r} was used with other arguments, for run {known.run_id}."
+            raise Conflict("key_reused", message, "Use a new key for a new start.")
+        return replace(self._look(reader, known.run_id), replayed=True)
+
+    def _checked_inputs(self, sop: Sop, inputs: Json) -> Json:
+        value = inputs
+        if sop.inputs is not None:
+            value = {} if inputs is None else inputs
+            if isinstance(value, dict):
+                value = {**sop.inputs.defaults, **value}
+            violations = sop.inputs.schema.violations(value)
+            if violations:
+                told = "; ".join(str(v) for v in violations)
+                hint = f"sop_describe({sop.name!r}) shows the schema; no run was started."
+                raise BadArgument("bad_inputs", f"The inputs of {sop.name!r} do not fit: {told}.", hint)
+        self._check_size("The inputs", value)
+        return value
+
+    def _check_size(self, what: str, value: Json) -> None:
+        try:
+            size = len(canonical(value).encode())
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadArgument("not_json", f"{what} are no JSON value: {error}.") from error
+        limit = self._settings.max_value_bytes
+        if size > limit:
+            message = f"{what} have {size} bytes, the limit is {limit}; nothing was changed."
+            raise BadArgument("too_large", message, "Put the data where the steps can read it, and pass its place.")
+
+    # --- moving -----------------------------------------------------------------------------------
+
+    async def advance(self, run_id: str, execution_id: str, status: str, output: Json, surface: Surface) -> Snapshot:
+        """Report the result of an execution. The same report again is answered as before."""
+        phase = _REPORTABLE.get(status)
+        if phase is None:
+            message = f"{status!r} is no status of a report."
+            raise BadArgument("bad_status", message, "It is one of completed, failed, skipped.")
+        self._check_size("The output", output)
+        command = m.Report(execution_id, phase, output, surface.principal)
+        return await self.command(run_id, command, surface.principal)
+
+    async def decide(
+        self,
+        reference: str,
+        verdict: Verdict,
+        surface: Surface,
+        *,
+        value: Json = None,
+        comment: str = "",
+        revision: int | None = None,
+        digest: str | None = None,
+        run_id: str | None = None,
+    ) -> Snapshot:
+        """Answer at a gate, named by its id or short code. `run_id`, when given, must be the gate's own run."""
+        found = await self._store.read(lambda reader: _gate(reader, reference))
+        if run_id is not None and found.run_id != run_id:
+            message = f"Gate {reference} does not belong to run {run_id}."
+            raise Refused("other_run", message, "Name the gate together with its own run.")
+        if value is not None:
+            self._check_size("The value", value)
+        command = m.Decide(found.gate.id, verdict, surface.principal, value, comment, revision, digest)
+        answered = await self.command(found.run_id, command, surface.principal)
+        if answered.replayed:
+            gate = found.gate
+            answered = replace(
+                answered, note=f"Gate {gate.code}: already answered {gate.verdict} by {gate.decided_by}."
+            )
+        return answered
+
+    async def cancel(self, run_id: str, reason: str, surface: Surface) -> Snapshot:
+        """End a run from any live state."""
+        return await self.command(run_id, m.Cancel(reason, surface.principal), surface.principal)
+
+    async def hold(self, run_id: str, reason: str, surface: Surface) -> Snapshot:
+        """Pause a run at its next step boundary."""
+        return await self.command(run_id, m.Hold(surface.principal, reason), surface.principal)
+
+    async def resume(self, run_id: str, surface: Surface, *, retry: int | None = None) -> Snapshot:
+        """Take a run up again: end its pause, let time act, and hand its open work out once more.
+
+        `retry` names a step to run again that failed or cannot be reached. For a run that has failed this
+        starts a successor with the outputs so far, since a final run never moves.
+        """
+        state = await self.state(run_id, surface)
+        if retry is not None and state.run.status is Status.FAILED:
+            return await self._succeed(run_id, retry, surface.principal)
+        if retry is not None:
+            return await self.command(run_id, m.Reopen(retry, surface.principal), surface.principal)
+        if state.run.pause is not None:
+            return await self.command(run_id, m.Release(surface.principal), surface.principal)
+        return state
+
+    async def _succeed(self, run_id: str, step: int, by: Principal) -> Snapshot:
+        def work(writer: Writer) -> Snapshot:
+            sop, failed = self._transitions.load(writer, run_id)
+            key = StoredKey(f"retry:{run_id}", str(step), "", self._ids.run_id())
+            if (known := writer.key(key.scope, key.key)) is not None:
+                return replace(self._look(writer, known.run_id), replayed=True)
+            begin_at, adopted = succession(failed, writer.executions(run_id), writer.gates(run_id), step)
+            load = writer.load(sop.name, failed.key, None)
+            live = admit(replace(sop, cooldown_s=0.0), load, self._settings.limits, self._clock.now())
+            if live is not None:
+                return replace(self._look(writer, live), coalesced=True)
+            writer.put_key(key)
+            command = m.Start(
+                run_id=key.run_id,
+                inputs=failed.inputs,
+                by=by,
+                mode=failed.mode,
+                host_agent=failed.host_agent,
+                marker=self._ids.marker(),
+                key=failed.key,
+                retry_of=failed.id,
+                pins=failed.pins,
+                adopted=adopted,
+                begin_at=begin_at,
+            )
+            return self._transitions.begin(writer, sop, command, by)
+
+        return await self._published(await self._store.write(work))
+
+    async def adopt(self, snapshot: Json, surface: Surface) -> Snapshot:
+        """Take a parked run over from a state file. Refuses a changed file, and a run that has moved on."""
+        run_id = await self._store.write(lambda writer: self._state_files.adopt(writer, snapshot))
+        return await self.state(run_id, surface)
+
+    async def command(self, run_id: str, command: m.Command, by: Principal = SYSTEM) -> Snapshot:
+        """Apply a command in one transaction. Raises what it was refused with."""
+
+        def work(writer: Writer) -> Outcome:
+            return self._transitions.apply(writer, run_id, command, by)
+
+        outcome = await self._store.write(work)
+        if outcome.snapshot is not None:
+            published = await self._published(outcome.snapshot)
+            outcome = replace(outcome, snapshot=published)
+        return outcome.answer()
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    async def state(self, run_id: str, surface: Surface) -> Snapshot:  # noqa: ARG002  # every door says who looks
+        """A run as it is now; time acts first."""
+        snapshot = await self.look(run_id)
+        due_at = snapshot.run.due_at
+        if due_at is not None and due_at <= self._clock.now():
+            snapshot = await self.command(run_id, m.Tick())
+        return await self._published(replace(snapshot, replayed=False))
+
+    async def look(self, run_id: str) -> Snapshot:
+        """A run exactly as it is stored."""
+        return await self._store.read(lambda reader: self._look(reader, run_id))
+
+    async def wait(
+        self,
+        run_id: str,
+        surface: Surface,
+        wait_s: float,
+        progress: Progress | None = None,
+        *,
+        past: int | None = None,
+    ) -> Snapshot:
+        """Wait until the run ends or somebody outside the server has something to do, at most `wait_s` seconds.
+
+        With `past` it waits, also at a gate, until the run's revision is greater than that.
+        """
+
+        async def look() -> Snapshot:
+            return await self.state(run_id, surface)
+
+        return await wait_for(look, self._store, self._clock, wait_s, progress, past)
+
+    async def gate(self, reference: str) -> tuple[OpenGate, Snapshot]:
+        """A gate by id or short code, and its run. Raises `NotFound`, or `Refused` for a code of several gates."""
+
+        def work(reader: Reader) -> tuple[OpenGate, Snapshot]:
+            found = _gate(reader, reference)
+            return found, self._look(reader, found.run_id)
+
+        return await self._store.read(work)
+
+    async def inbox(self, surface: Surface, *, mine: bool = False) -> tuple[OpenGate, ...]:
+        """Every open gate, the one that waits longest first; `mine` leaves out those that the caller may not decide."""
+
+        def work(reader: Reader) -> tuple[OpenGate, ...]:
+            found = reader.open_gates()
+            if not mine:
+                return found
+            return tuple(g for g in found if self._transitions.may_decide(reader, g, surface.principal))
+
+        return await self._store.read(work)
+
+    async def list(self, wanted: Filter) -> tuple[Summary, ...]:
+        """Runs, most recently active first. Raises `NotFound` for a procedure that nobody knows."""
+
+        def work(reader: Reader) -> tuple[Summary, ...]:
+            found = reader.runs(wanted)
+            if wanted.sop is not None and not found:
+                _check_name(wanted.sop, {entry.name for entry in self._library.entries()}, reader)
+            return found
+
+        return await self._store.read(work)
+
+    async def history(self, run_id: str) -> History:
+        """Everything that is known of a run."""
+
+        def work(reader: Reader) -> History:
+            snapshot = self._look(reader, run_id)
+            executions, gates = reader.executions(run_id), reader.gates(run_id)
+            return History(snapshot, executions, gates, reader.records(run_id))
+
+        return await self._store.read(work)
+
+    async def counts(self) -> Mapping[Status, int]:
+        """How many runs have each status."""
+        return await self._store.read(lambda reader: reader.counts())
+
+    def _look(self, reader: Reader, run_id: str) -> Snapshot:
+        sop, run = self._transitions.load(reader, run_id)
+        return self._transitions.snapshot(reader, sop, run)
+
+    async def _published(self, snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, state_files=await self._state_files.publish(snapshot.run))
+
+
+def _key(sop: Sop, inputs: Json) -> str | None:
+    if sop.key is None:
+        return None
+    try:
+        return canonical(sop.key.value({"inputs": inputs}))
+    except ValueError as error:
+        message = f"The key {sop.key.source!r} of {sop.name!r} has no value for these inputs: {error}."
+        raise BadArgument("no_key", message, "Give the inputs that the key is made of.") from error
+
+
+def _gate(reader: Reader, reference: str) -> OpenGate:
+    found = reader.find_gate(reference.strip())
+    if not found:
+        raise NotFound("unknown_gate", f"There is no gate {reference!r}.", "The inbox lists the open gates.")
+    still_open = [g for g in found if g.gate.open]
+    if len(found) > 1 and len(still_open) != 1:
+        named = ", ".join(g.gate.id for g in found)
+        raise Refused("ambiguous_gate", f"Several gates have the code {reference!r}: {named}.", "Use the whole id.")
+    return still_open[0] if still_open else found[0]
+
+
+def _check_name(name: str, known: set[str], reader: Reader) -> None:
+    known = known | {summary.sop for summary in reader.runs(Filter())}
+    if name not in known:
+        near = difflib.get_close_matches(name, sorted(known), 3)
+        hint = f"Did you mean {', '.join(near)}?" if near else "sop_list shows the names."
+        raise NotFound("unknown_sop", f"There is no procedure {name!r}.", hint, near)

@@ -1,0 +1,200 @@
+"""One transition inside one transaction: load, decide, save, hand over the effects. Synchronous.
+
+Nothing else in the project writes a run. Time acts first: a deadline that has passed is applied before
+the command is looked at, and stays applied when the command is refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from procedo.config import Settings
+from procedo.core import messages as m
+from procedo.core.actions import actions
+from procedo.core.admission import slot_objection
+from procedo.core.approval import Policy, objection
+from procedo.core.draft import Moment
+from procedo.core.effects import Effect, EffectKind, effects
+from procedo.core.evolve import FreshSteps, evolve
+from procedo.core.machine import decide
+from procedo.core.model import Sop
+from procedo.core.needs import executions_needed, steps_needed
+from procedo.core.state import Principal, PrincipalKind, Run, Source
+from procedo.errors import NotFound, Refused, StoreError
+from procedo.ports import Attribution, Carrier, Definition, Job, OpenGate, Reader, Writer
+
+__all__ = ["SYSTEM", "Outcome", "Snapshot", "Transitions"]
+
+SYSTEM: Final = Principal(Source.SYSTEM, "procedo", PrincipalKind.SYSTEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A run as every call answers with it. `policies` tells by gate id who may decide; an unknown policy is absent.
+
+    `children` are sub-runs at work. `note` says what a repeated call found done already.
+    """
+
+    sop: Sop
+    run: Run
+    actions: tuple[m.Action, ...]
+    policies: Mapping[str, Policy]
+    children: tuple["Snapshot", ...] = ()
+    replayed: bool = False
+    coalesced: bool = False
+    note: str = ""
+    state_files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a command: the run as it is now, and whether anything happened; or why it was refused.
+
+    A refusal is a value here, so that the transaction commits what time has done before it.
+    """
+
+    snapshot: Snapshot | None
+    refusal: Refused | None = None
+
+    def answer(self) -> Snapshot:
+        """The snapshot. Raises the refusal."""
+        if self.refusal is not None:
+            raise self.refusal
+        if self.snapshot is None:
+            raise StoreError("no_answer", "The transition gave no answer.")
+        return self.snapshot
+
+
+class Transitions:
+    """Applies commands to stored runs. Compiled procedures are kept by digest; they never change."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        carrier: Carrier,
+        now: Callable[[], datetime],
+        compile_definition: Callable[[Definition], Sop],
+    ) -> None:
+        self._settings = settings
+        self._carrier = carrier
+        self._now = now
+        self._compile = compile_definition
+        self._sops: dict[str, Sop] = {}
+
+    def sop(self, reader: Reader, digest: str) -> Sop:
+        """The pinned procedure with that digest. Raises `StoreError` when the store lost it."""
+        known = self._sops.get(digest)
+        if known is None:
+            definition = reader.definition(digest)
+            if definition is None:
+                raise StoreError("definition_lost", f"The definition {digest} is not in the store.")
+            known = self._sops[digest] = self._compile(definition)
+        return known
+
+    def know(self, sop: Sop) -> None:
+        """Keep a procedure that was compiled elsewhere."""
+        self._sops.setdefault(sop.digest, sop)
+
+    def load(self, reader: Reader, run_id: str, command: m.Command | None = None) -> tuple[Sop, Run]:
+        """A run with all that the command, or showing it, can need. Raises `NotFound`."""
+        run = reader.run(run_id)
+        if run is None:
+            raise NotFound("unknown_run", f"There is no run {run_id!r}.", "sop_status without run_id lists the runs.")
+        sop = self.sop(reader, run.digest)
+        return sop, self.completed(reader, sop, run, command)
+
+    def completed(self, reader: Reader, sop: Sop, run: Run, command: m.Command | None = None) -> Run:
+        """The run with the step states and executions that it lacks for the command, or for being shown."""
+        if run.end is not None and command is None:
+            return run
+        if not isinstance(run.steps, FreshSteps):
+            missing = steps_needed(sop, run, command) - run.steps.keys()
+            if missing:
+                run = reader.with_steps(run, missing)
+        wanted = executions_needed(run, command)
+        if wanted:
+            run = reader.with_executions(run, wanted)
+        if isinstance(command, m.Decide):
+            run = reader.with_gate(run, command.gate_id)
+        return run
+
+    def apply(self, writer: Writer, run_id: str, command: m.Command, by: Principal) -> Outcome:
+        """Decide about a command and commit what follows from it."""
+        try:
+            sop, run = self.load(writer, run_id, command)
+        except NotFound as error:
+            return Outcome(None, error)
+        if run.due_at is not None and run.due_at <= self._now() and not isinstance(command, m.Tick):
+            self._commit(writer, sop, run, m.Tick(), SYSTEM)
+            sop, run = self.load(writer, run_id, command)
+        try:
+            after = self._commit(writer, sop, run, command, by)
+        except Refused as error:
+            return Outcome(self.snapshot(writer, sop, run), error)
+        return Outcome(replace(self.snapshot(writer, sop, after), replayed=after is run))
+
+    def begin(self, writer: Writer, sop: Sop, command: m.Start, by: Principal) -> Snapshot:
+        """Commit the start of a run that was admitted in this transaction."""
+        moment = Moment(self._now(), self._settings.limits, self._settings.policies, self._settings.default_policy)
+        events = decide(sop, None, command, moment)
+        after = self._save(writer, None, events, by, moment.now)
+        return self.snapshot(writer, sop, after)
+
+    def _commit(self, writer: Writer, sop: Sop, run: Run, command: m.Command, by: Principal) -> Run:
+        events = decide(sop, run, command, self._moment(writer, sop, run))
+        if not events:
+            return run
+        return self._save(writer, run, events, by, self._now())
+
+    def _moment(self, writer: Writer, sop: Sop, run: Run) -> Moment:
+        slot = None
+        if not run.holds_slot and run.end is None:
+            slot = slot_objection(sop, writer.load(sop.name, None, None), self._settings.limits)
+        settings = self._settings
+        return Moment(self._now(), settings.limits, settings.policies, settings.default_policy, slot)
+
+    def _save(self, writer: Writer, before: Run | None, events: Sequence[m.Event], by: Principal, now: datetime) -> Run:
+        after = before
+        for event in events:
+            after = evolve(after, event, now)
+        if after is None:
+            raise StoreError("no_event", "A transition without an event cannot be saved.")
+        after = replace(after, revision=after.revision + 1)
+        root = after.starter.key
+        saved = writer.save(before, after, events, Attribution(by.key, root, root), now)
+        self.emit(writer, effects(before, saved, events), saved.id)
+        return saved
+
+    def emit(self, writer: Writer, found: Sequence[Effect], run_id: str) -> None:
+        """Hand effects to the carrier. A freed slot wakes somebody only if somebody waits."""
+        jobs = [
+            Job(e.id, e.kind.value, run_id, e.subject, e.due_at)
+            for e in found
+            if e.kind is not EffectKind.SLOTS or writer.slot_waiters()
+        ]
+        if jobs:
+            self._carrier.emit(writer, jobs)
+
+    def may_decide(self, reader: Reader, found: OpenGate, principal: Principal) -> bool:
+        """True when the principal may answer at a gate under the policy that it asks for."""
+        run = reader.run(found.run_id)
+        name = found.gate.policy
+        policy = self._settings.default_policy if name is None else self._settings.policies.get(name)
+        return run is not None and policy is not None and objection(policy, principal, run) is None
+
+    def snapshot(self, reader: Reader, sop: Sop, run: Run) -> Snapshot:
+        """A run as it is answered with."""
+        run = self.completed(reader, sop, run)
+        settings = self._settings
+        policies = {}
+        for gate in run.open_gates:
+            policy = settings.default_policy if gate.policy is None else settings.policies.get(gate.policy)
+            if policy is not None:
+                policies[gate.id] = policy
+        children = []
+        if any(e.performer.value == "child" for e in run.open_executions):
+            for summary in reader.children(run.id):
+                if not summary.status.final:
+                    children.append(self.snapshot(reader, *self.load(reader, summary.run_id)))
+        return Snapshot(sop, run, actions(sop, run), policies, tuple(children))
