@@ -1,0 +1,75 @@
+"""The hash chain over a run's record: each link covers the one before it and the whole of its own line.
+
+A link is the SHA-256 of the previous link (32 zero bytes before the first) followed by the canonical JSON of
+the record without its hash: sorted keys, no blanks, ASCII. Whoever has an exported record can check it
+with a few lines in any language.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from procedo.core.model import Json
+from procedo.ports import Attribution, Record
+from procedo.stores.codec import canonical, moment
+
+__all__ = ["GENESIS", "Link", "execution_of", "link", "linked"]
+
+GENESIS: Final = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What the records of one transition have in common."""
+
+    run_id: str
+    revision: int
+    at: datetime
+    who: Attribution
+
+
+def execution_of(data: Json) -> str | None:
+    """The execution that an event is about, from its data."""
+    if not isinstance(data, dict):
+        return None
+    for holder in ("execution", "gate"):
+        inner = data.get(holder)
+        if isinstance(inner, dict):
+            found = inner.get("id" if holder == "execution" else "execution")
+            return found if isinstance(found, str) else None
+    found = data.get("execution_id")
+    return found if isinstance(found, str) else None
+
+
+def linked(common: Link, first_seq: int, events: Sequence[tuple[str, Json, str]], before: bytes) -> list[bytes]:
+    """The links of one transition's events, each given as kind, data and canonical text of the data."""
+    who = common.who
+    head = f'{{"acting":{canonical(who.acting)},"at":"{moment(common.at)}","data":'
+    middle = f',"delegating":{canonical(who.delegating)},"execution_id":'
+    tail = f',"revision":{common.revision},"root":{canonical(who.root)},"run_id":{canonical(common.run_id)},"seq":'
+    links = []
+    for seq, (kind, data, written) in enumerate(events, first_seq):
+        execution = canonical(execution_of(data))
+        line = f'{head}{written}{middle}{execution},"kind":"{kind}"{tail}{seq}}}'
+        before = hashlib.sha256(before + line.encode()).digest()
+        links.append(before)
+    return links
+
+
+def link(record: Record, before: bytes) -> bytes:
+    """The link that a record must carry after `before`."""
+    line = {
+        "acting": record.acting,
+        "at": moment(record.at),
+        "data": record.data,
+        "delegating": record.delegating,
+        "execution_id": record.execution_id,
+        "kind": record.kind,
+        "revision": record.revision,
+        "root": record.root,
+        "run_id": record.run_id,
+        "seq": record.seq,
+    }
+    return hashlib.sha256(before + canonical(line).encode()).digest()
