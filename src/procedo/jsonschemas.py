@@ -144,6 +144,8 @@ def _short(value: Json) -> str:
 
 
 def _alternatives(wanted: Json) -> str:
+    if all(isinstance(inner, dict) and set(inner) == {"required"} for inner in wanted):
+        return "an object with " + ", or with ".join(" and ".join(inner["required"]) for inner in wanted)
     kinds = [inner.get("type") or inner.get("const") for inner in wanted if isinstance(inner, dict)]
     named = [_words(kind) for kind in kinds if kind is not None]
     return " or ".join(named) if len(named) == len(wanted) else f"one of {len(wanted)} forms: {_short(wanted)}"

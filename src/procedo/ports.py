@@ -314,9 +314,10 @@ class Capability:
     """Deterministic work that the server does itself.
 
     `pure` work has no effect outside and may always be repeated. `idempotent` work may be repeated after
-    a crash. Anything else stops at a gate then. `run` raises `Refused` or `ValueError` for a failure
-    that is known not to have acted, `OutcomeUnknown` otherwise. `objection` tells at load why it cannot
-    be used in this workspace (switched off, no host allowed), or None.
+    a crash; `repeats` tells the same of a single call by its arguments. Anything else stops at a gate
+    then. `run` raises `Refused` or `ValueError` for a failed attempt: it is known not to have acted, or
+    its peer said so, or a repeat does no harm; `OutcomeUnknown` otherwise. `objection` tells at load why
+    it cannot be used in this workspace (switched off, no host allowed), or None.
     """
 
     id: str
@@ -327,6 +328,11 @@ class Capability:
     pure: bool = False
     idempotent: bool = False
     objection: str | None = None
+    repeats: Callable[[Json], bool] | None = field(default=None, compare=False)
+
+    def repeatable(self, arguments: Json) -> bool:
+        """True when a call with these arguments may happen again without harm."""
+        return self.pure or self.idempotent or (self.repeats is not None and self.repeats(arguments))
 
 
 class Capabilities(Protocol):
