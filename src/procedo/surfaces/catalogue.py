@@ -12,7 +12,7 @@ from procedo.config.settings import Settings
 from procedo.core.model import Json, Mode, Reveal, Sop, Step
 from procedo.core.routing import gate_needed, resolved_agent
 from procedo.errors import InvalidSop
-from procedo.sopfile import Entry
+from procedo.sopfile.library import Entry
 from procedo.surfaces.graph import END, edges, mermaid
 from procedo.surfaces.shapes import CatalogueEntry, CatalogueView, DescribeView, StepLine
 

@@ -10,7 +10,12 @@ from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.shapes import GateView, VoteView
 from procedo.surfaces.text import capped, stamp
 
-__all__ = ["gate_view", "may_ask_here", "may_decide"]
+__all__ = ["gate_view", "may_ask_here", "may_decide", "what_is_asked"]
+
+
+def what_is_asked(gate: Gate) -> str:
+    """The question as it is shown to whoever answers it."""
+    return masked_text(gate.prompt)
 
 
 def may_decide(policy: Policy | None, gate: Gate) -> str:
@@ -52,7 +57,7 @@ def gate_view(gate: Gate, sop: Sop, run: Run, policy: Policy | None, limit: int)
         "kind": gate.kind,
         "step": step.number,
         "title": step.title,
-        "asks": masked_text(gate.prompt),
+        "asks": what_is_asked(gate),
         "content": capped(masked(gate.content), limit),
         "answers": [str(verdict) for verdict in answers(gate, editable=step.edit is not None)],
         "may_decide": may_decide(policy, gate),

@@ -7,7 +7,7 @@ from procedo.core.approval import Policy
 from procedo.core.state import Execution, Gate, Run, Status
 from procedo.ports import OpenGate, Record, Summary
 from procedo.runs import Snapshot, Surface
-from procedo.surfaces.gates import gate_view
+from procedo.surfaces.gates import gate_view, what_is_asked
 from procedo.surfaces.graph import StepMark
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.shapes import (
@@ -125,7 +125,7 @@ def _decision(gate: Gate) -> DecisionView:
         "code": gate.code,
         "kind": gate.kind,
         "step": gate.step,
-        "asks": masked_text(gate.prompt),
+        "asks": what_is_asked(gate),
         "opened_at": stamp(gate.opened_at),
         "revision": gate.revision,
     }

@@ -31,7 +31,7 @@ from procedo.surfaces.shapes import (
 )
 from procedo.surfaces.text import capped, stamp
 
-__all__ = ["at_rest", "run_view"]
+__all__ = ["run_view", "who_acts"]
 
 _OUTPUT_LIMIT: Final = 24_000
 _ACTION_OUTPUT_LIMIT: Final = 2_000
@@ -67,7 +67,7 @@ def run_view(snapshot: Snapshot, surface: Surface, *, working: bool = False) -> 
     run = snapshot.run
     actions = [_action(look, action) for action in snapshot.actions]
     children = [run_view(child, surface, working=working) for child in snapshot.children]
-    who = _first([_who(look, action) for action in snapshot.actions] + [child["who_acts"] for child in children])
+    who = who_acts(snapshot)
     view: RunView = {
         "run_id": run.id,
         "sop": run.sop,
@@ -93,37 +93,37 @@ def run_view(snapshot: Snapshot, surface: Surface, *, working: bool = False) -> 
     return view
 
 
-def at_rest(snapshot: Snapshot, surface: Surface) -> bool:
-    """True when waiting brings nothing: the caller or a person has to act, or the run has ended."""
-    return run_view(snapshot, surface)["who_acts"] in ("host", "human", "nobody")
+def who_acts(snapshot: Snapshot) -> Who:
+    """Who has to do something before the run goes on: the host before a person, a person before the machines."""
+    found = [_who(snapshot, action) for action in snapshot.actions]
+    found += [who_acts(child) for child in snapshot.children]
+    return min(found, key=_RANK.index, default="nobody")
 
 
 def _notes(snapshot: Snapshot) -> list[str]:
     notes = []
     if snapshot.replayed:
         notes.append("This call was made before with the same content: nothing was done twice.")
+    if snapshot.note:
+        notes.append(masked_text(snapshot.note))
     if snapshot.coalesced:
         notes.append("A live run of this procedure was joined: no new run was started.")
     return notes
 
 
-def _first(acting: list[Who]) -> Who:
-    return min(acting, key=_RANK.index, default="nobody")
-
-
-def _who(look: _Look, action: m.Action) -> Who:
+def _who(snapshot: Snapshot, action: m.Action) -> Who:
     match action:
         case m.ExecuteStep() | m.DeterministicStep():
             return "host"
         case m.WaitApproval() | m.CheckpointWait():
             return "human"
         case m.PendingStep():
-            paused = look.snapshot.run.pause is not None
+            paused = snapshot.run.pause is not None
             return "human" if paused or not action.satisfiable else "server"
         case m.Delegated():
-            performer = look.snapshot.run.executions[action.execution_id].performer
+            performer = snapshot.run.executions[action.execution_id].performer
             # A sub-run tells by its own view who acts in it.
-            return "nobody" if performer is Performer.CHILD and look.snapshot.children else _WORKERS[performer]
+            return "nobody" if performer is Performer.CHILD and snapshot.children else _WORKERS[performer]
         case m.Ended():
             return "nobody"
 
@@ -132,7 +132,7 @@ def _poll_after(look: _Look, action: m.Action) -> int | None:
     if isinstance(action, m.PendingStep):
         waits = look.snapshot.run.pause is None and action.satisfiable
         return (_POLL_S if action.due_at is not None else _SLOT_POLL_S) if waits else None
-    if not isinstance(action, m.Delegated) or _who(look, action) == "nobody":
+    if not isinstance(action, m.Delegated) or _who(look.snapshot, action) == "nobody":
         return None
     timer = look.snapshot.run.executions[action.execution_id].performer is Performer.TIMER
     if timer and action.due_at is not None:

@@ -1,0 +1,1 @@
+"""The MCP surface: eight tools, questions to people, and serving over standard input and output."""

@@ -1,0 +1,166 @@
+"""Putting a gate's question to the person at the host.
+
+The question is built from the stored gate alone, so that it reads the same in each round, and it names the
+presentation: an answer to an older one does not count. What the model proposes is shown as its proposal.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from mcp.server.mcpserver import Context, Elicit, Resolve
+from pydantic import BaseModel, Field, create_model
+
+from procedo.core.approval import answers, objection
+from procedo.core.frames import plain
+from procedo.core.model import Json, Step
+from procedo.core.state import Gate, PrincipalKind, Verdict
+from procedo.errors import BadArgument, Refused
+from procedo.runs import Snapshot, Surface
+from procedo.surfaces.gates import may_ask_here, may_decide, what_is_asked
+from procedo.surfaces.mcp.callers import caller, engine
+from procedo.surfaces.redaction import masked, masked_text
+from procedo.surfaces.text import line
+
+__all__ = ["AmendingAnswer", "Answer", "Looked", "NotAsked", "amended_value", "ask", "look", "may_decide_itself"]
+
+_CONTENT_LIMIT: Final = 6_000
+_SUGGESTION_LIMIT: Final = 600
+
+
+class Answer(BaseModel):
+    """What a person answers. The verdicts that a gate takes are filled in for each gate."""
+
+    decision: str
+    comment: str = ""
+
+
+class AmendingAnswer(Answer):
+    """An answer at a gate whose content may be amended."""
+
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The gate as it was read for this round, with its run and the door of the call."""
+
+    gate: Gate
+    snapshot: Snapshot
+    surface: Surface
+
+    @property
+    def step(self) -> Step:
+        """The step that the gate guards."""
+        return self.snapshot.sop.by_number[self.gate.step]
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the gate takes as an answer."""
+        return answers(self.gate, editable=self.step.edit is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class NotAsked:
+    """Why nobody was asked."""
+
+    reason: str
+
+
+async def look(gate_id: str, ctx: Context) -> Looked:
+    """Read the gate. Raises `NotFound` when no gate has that id or code."""
+    found, snapshot = await engine(ctx).runs.gate(gate_id)
+    return Looked(found.gate, snapshot, caller(ctx))
+
+
+def may_decide_itself(looked: Looked) -> bool:
+    """True when a policy names this very agent as one that decides."""
+    policy = looked.snapshot.policies.get(looked.gate.id)
+    model = looked.surface.principal
+    if policy is None or not policy.agents or policy.out_of_band or model.kind is not PrincipalKind.AGENT:
+        return False
+    return objection(policy, model, looked.snapshot.run) is None
+
+
+async def ask(
+    looked: Annotated[Looked, Resolve(look)], decision: str, comment: str, value: Json
+) -> NotAsked | Elicit[Answer]:
+    """Ask the person at the host, where that is possible and they may answer."""
+    gate, policy = looked.gate, looked.snapshot.policies.get(looked.gate.id)
+    if not gate.open:
+        return NotAsked(_answered(gate))
+    if may_decide_itself(looked):
+        return NotAsked("the policy names this agent")
+    if policy is not None and policy.out_of_band:
+        message = f"Nothing was decided: policy {policy.name!r} wants gate {gate.code} decided away from this host."
+        where = f"It is decided by {may_decide(policy, gate)}, in {looked.surface.route}. Do not poll."
+        raise Refused("out_of_band", message, where)
+    if not may_ask_here(policy, looked.snapshot.run, looked.surface):
+        where = f"{may_decide(policy, gate)}, in {looked.surface.route}, gate {gate.code}"
+        return NotAsked(f"Nothing was decided: a call of the model decides nothing. The decision is taken by {where}.")
+    return Elicit(_question(looked, decision, comment, value), _form(looked))
+
+
+def _answered(gate: Gate) -> str:
+    if gate.withdrawn:
+        return f"Gate {gate.code} is void ({line(gate.withdrawn)}); nothing was changed by this call."
+    return (
+        f"Gate {gate.code} was answered before: {gate.verdict} by {gate.decided_by}; nothing was changed by this call."
+    )
+
+
+def _form(looked: Looked) -> type[Answer]:
+    """The form of one gate: its own verdicts, and a value where one can be amended. Nothing is filled in."""
+    verdicts = tuple(str(verdict) for verdict in looked.verdicts)
+    amends = Verdict.AMEND in looked.verdicts
+    fields: dict[str, Any] = {
+        "decision": (Literal[verdicts], Field(description="Your decision")),
+        "comment": (str, Field("", description="Reason, or guidance for a revision; kept in the record")),
+    }
+    if amends:
+        what = f"field {looked.step.edit}" if looked.step.edit else "value"
+        fields["value"] = (str, Field("", description=f"With amend only: the new {what}"))
+    form: type[Answer] = create_model("Answer", __base__=AmendingAnswer if amends else Answer, **fields)
+    return form
+
+
+def _question(looked: Looked, decision: str, comment: str, value: Json) -> str:
+    gate, run, step = looked.gate, looked.snapshot.run, looked.step
+    parts = [
+        plain(what_is_asked(gate)),
+        f'Procedure {run.sop} {line(run.version, 40)}, run {run.id}, step {step.number} "{line(step.title)}".',
+        f"Gate {gate.code}, revision {gate.revision}, content {gate.digest[:12]}.",
+        "What is being decided on:",
+        _quoted(_shown(gate.content)),
+    ]
+    if decision != "ask" or comment or value is not None:
+        proposal = {"decision": decision, "comment": comment, "value": value}
+        stated = {key: item for key, item in proposal.items() if item not in ("", None, "ask")}
+        parts += ["The model proposes (its words, not yours):", _quoted(_shown(stated, _SUGGESTION_LIMIT))]
+    return "\n".join(parts)
+
+
+def _shown(content: Json, limit: int = _CONTENT_LIMIT) -> str:
+    shown = masked(content)
+    text = masked_text(shown) if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, indent=2)
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n… cut here: {len(text)} characters in all, the inbox shows more"
+
+
+def _quoted(text: str) -> str:
+    """Each line behind a bar, so that content cannot pass for part of the question."""
+    return "\n".join(f"| {part}" for part in plain(text).split("\n"))
+
+
+def amended_value(looked: Looked, text: str) -> Json:
+    """The value that a person typed: text where text stands now, JSON otherwise."""
+    content, field = looked.gate.content, looked.step.edit
+    present = content.get(field) if isinstance(content, dict) and field is not None else content
+    if isinstance(present, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"Nothing was decided: the amended value is no JSON ({error})."
+        raise BadArgument("bad_value", message, "Ask again; the field holds a JSON value that is no text.") from error

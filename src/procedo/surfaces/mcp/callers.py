@@ -1,0 +1,59 @@
+"""Who calls, and what can be done at that door. Taken from the connection, never from an argument."""
+
+from dataclasses import replace
+from typing import Final, Protocol, cast
+
+from mcp.server.mcpserver import Context
+from mcp.types import ClientCapabilities
+
+from procedo.config.settings import Settings
+from procedo.core.state import Principal, PrincipalKind, Source
+from procedo.runs import Runs, Surface
+from procedo.sopfile.library import Library
+
+__all__ = ["Engine", "caller", "can_ask", "engine", "person"]
+
+ROUTE: Final = "the operator's terminal or inbox"
+"""Where people decide who do not sit at the host. Words only: a command would be run by the model that reads it."""
+
+_UNNAMED: Final = "mcp"
+
+
+class Engine(Protocol):
+    """What the tools need of the application."""
+
+    @property
+    def settings(self) -> Settings:
+        """The workspace's settings."""
+
+    @property
+    def library(self) -> Library:
+        """The procedures."""
+
+    @property
+    def runs(self) -> Runs:
+        """The one write path."""
+
+
+def engine(ctx: Context) -> Engine:
+    """The application behind this call."""
+    return cast("Engine", ctx.request_context.lifespan_context)
+
+
+def can_ask(capabilities: ClientCapabilities | None) -> bool:
+    """True when the client can put a form to its user. A bare `elicitation: {}` means forms; `url` alone does not."""
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def caller(ctx: Context) -> Surface:
+    """The door of this call. Its principal is the model at the host, known by the client's name."""
+    client = ctx.session.client_params
+    name = client.client_info.name.strip() if client is not None else ""
+    principal = Principal(Source.HOST, name or _UNNAMED, PrincipalKind.AGENT)
+    return Surface(principal, can_ask=can_ask(ctx.client_capabilities), route=ROUTE)
+
+
+def person(surface: Surface) -> Surface:
+    """The same door with the person who answered a question there."""
+    return replace(surface, principal=replace(surface.principal, kind=PrincipalKind.HUMAN))

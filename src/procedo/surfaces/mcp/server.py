@@ -1,0 +1,98 @@
+"""The MCP server of one application: the tools, and what clients are told about it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from anyio import create_task_group, sleep
+from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+
+from procedo.surfaces.mcp.callers import Engine
+from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
+from procedo.surfaces.mcp.secret import request_state_key
+from procedo.surfaces.mcp.strict import StrictTool
+from procedo.surfaces.mcp.tools import TOOLS
+
+__all__ = ["build_server"]
+
+NAME: Final = "procedo"
+"""Sealed state carries this name: renaming the server voids questions that are open at clients."""
+
+_BEAT_S: Final = 8.0
+
+
+class AskingTool(StrictTool):
+    """A tool that, in the older protocol revision, waits for a person inside the call: it shows signs of life."""
+
+    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
+        """Run the tool, with progress while a person thinks."""
+        outcome: Any = None
+        async with create_task_group() as group:
+            group.start_soon(_beat, context)
+            try:
+                outcome = await super().run(arguments, context, convert_result)
+            except (ToolError, MCPError) as error:
+                # Raised below: leaving a task group would wrap it.
+                outcome = error
+            group.cancel_scope.cancel()
+        if isinstance(outcome, ToolError | MCPError):
+            raise outcome
+        return outcome
+
+
+async def _beat(context: Context[Any, Any]) -> None:
+    count = 0
+    while True:
+        await sleep(_BEAT_S)
+        count += 1
+        await context.report_progress(count, None, "waiting for the person's answer")
+
+
+def _tool(function: Callable[..., Any], contract: Contract) -> StrictTool:
+    kind = AskingTool if contract.name == "sop_approve" else StrictTool
+    tool = kind.from_function(
+        function,
+        name=contract.name,
+        title=contract.title,
+        description=contract.description,
+        annotations=contract.annotations,
+        structured_output=False,
+    )
+    if not isinstance(tool, StrictTool):
+        raise TypeError(f"{type(tool)} is not the kind of tool that was asked for")
+    tool.tighten(contract.output)
+    return tool
+
+
+def _version() -> str:
+    try:
+        return version("procedo")
+    except PackageNotFoundError:
+        # A source tree that was never installed.
+        return "0+source"
+
+
+def build_server(app: Engine, *, closed: Callable[[], None] = lambda: None) -> MCPServer[Engine]:
+    """The server for an open application, which outlives it. `closed` is called when the last request has ended."""
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Engine]) -> AsyncIterator[Engine]:
+        try:
+            yield app
+        finally:
+            closed()
+
+    functions = {function.__name__: function for function in TOOLS}
+    return MCPServer(
+        NAME,
+        title="procedo",
+        instructions=INSTRUCTIONS,
+        version=_version(),
+        tools=[_tool(functions[contract.name], contract) for contract in CONTRACTS],
+        lifespan=lifespan,
+        request_state_security=RequestStateSecurity(keys=[request_state_key(app.settings.data_dir)]),
+        log_level="WARNING",
+    )
