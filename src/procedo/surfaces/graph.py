@@ -159,13 +159,12 @@ def graph_text(sop: Sop, mode: Mode, *, marks: Mapping[int, StepMark] | None = N
         many = f" for each of {step.for_each}" if step.for_each else ""
         kind = "" if step.kind is Kind.EXECUTE else f" ({step.kind})"
         needs = f" needs {', '.join(map(str, step.depends_on))}" if step.depends_on else ""
-        lines.append(line(f"{sign}{step.number}. {gate}{step.title}{kind}{what}{many}{needs}"))
-        for edge in _from(sop, step):
-            if edge.waits:
-                continue
-            target = "end" if edge.target == END else str(edge.target)
-            arrow = "=> back to" if edge.back else "->"
-            lines.append(
-                "    " * bool(sign) + line(f"    {arrow} {target}" + (f"  [{edge.label}]" if edge.label else ""))
-            )
+        lines.append(sign + line(f"{step.number}. {gate}{step.title}{kind}{what}{many}{needs}"))
+        lines += [f"{' ' * len(sign)}   {_way(edge)}" for edge in _from(sop, step) if not edge.waits]
     return "\n".join(lines)
+
+
+def _way(edge: Edge) -> str:
+    target = "end" if edge.target == END else str(edge.target)
+    label = f"  [{line(edge.label)}]" if edge.label else ""
+    return f"{'=> back to' if edge.back else '->'} {target}{label}"
