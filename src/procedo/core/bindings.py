@@ -19,7 +19,7 @@ __all__ = ["ROOTS", "BindingError", "MissingValue", "Reference", "references", "
 ROOTS: Final = ("inputs", "steps", "run", "item", "input", "calls")
 """What a binding may begin with."""
 
-RUN_FIELDS: Final = ("id", "sop", "started_at")
+RUN_FIELDS: Final = ("id", "sop", "version", "started_at")
 """What `run` has."""
 
 _ESCAPED: Final = "\\{{"

@@ -19,6 +19,7 @@ from procedo.core.state import (
     Gate,
     GateKind,
     Performer,
+    Phase,
     Principal,
     PrincipalKind,
     Source,
@@ -62,6 +63,10 @@ def _amended(gate: Gate, step: Step, command: m.Decide) -> Json:
         if command.value is not None:
             raise BadArgument("unexpected_value", f"A value comes with amend only, not with {command.verdict}.")
         return gate.content
+    if gate.kind is GateKind.TOOL_CALL:
+        if not isinstance(command.value, dict):
+            raise BadArgument("missing_value", "To amend a tool call, give its new arguments as an object.")
+        return {**(gate.content if isinstance(gate.content, dict) else {}), "arguments": command.value}
     if step.edit is None:
         raise Refused("not_editable", f"Step {step.number} declares no field to amend.", "Approve or deny it.")
     if not isinstance(gate.content, dict) or step.edit not in gate.content:
@@ -131,7 +136,11 @@ def _vote(draft: Draft, gate: Gate, policy: Policy, command: m.Decide, value: Js
 def _resolve(draft: Draft, gate: Gate, command: m.Decide, value: Json) -> None:
     value_digest = digest(value) if command.verdict is Verdict.AMEND else ""
     amended = command.value if command.verdict is Verdict.AMEND else None
-    draft.emit(m.GateResolved(gate.id, command.verdict, command.by, command.comment, amended, value_digest))
+    draft.emit(
+        m.GateResolved(
+            gate.id, command.verdict, command.by, command.comment, amended, value_digest, lasting=command.lasting
+        )
+    )
     _carry_out(draft, gate, command.verdict, command.by, command.comment, value)
 
 
@@ -175,7 +184,13 @@ def _denied(draft: Draft, gate: Gate, by: Principal, comment: str) -> None:
 def _carry_out_on_execution(draft: Draft, gate: Gate, verdict: Verdict, by: Principal, comment: str) -> None:
     execution = draft.execution(gate.execution or "")
     step = draft.step(execution.step)
-    if gate.kind is GateKind.VERIFY:
+    if gate.call:
+        # What the answer means for the call is the session's affair; it finds the answer at the gate.
+        waited = draft.moment.now - gate.opened_at
+        due_at = execution.due_at + waited if execution.due_at is not None else None
+        if execution.phase is Phase.HALTED:
+            draft.emit(m.ExecutionResumed(execution.id, due_at))
+    elif gate.kind is GateKind.VERIFY:
         judge(draft, execution.id, "pass" if verdict is Verdict.APPROVE else "fail", comment)
     elif gate.kind is GateKind.TIMEOUT and verdict is Verdict.APPROVE:
         due_at = draft.moment.now + timedelta(seconds=step.timeout_s) if step.timeout_s else None

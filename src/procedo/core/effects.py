@@ -59,7 +59,9 @@ def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[
         name = f"{after.id}:{seq}"
         if isinstance(event, m.ExecutionOpened) and _perform(after, event.execution.id):
             found.append(Effect(name, EffectKind.PERFORM, event.execution.id))
-        elif isinstance(event, m.EffectRepeated) and not _begun(events, event.execution_id):
+        elif (isinstance(event, m.EffectRepeated) and not _begun(events, event.execution_id)) or (
+            isinstance(event, m.ExecutionResumed) and _perform(after, event.execution_id)
+        ):
             found.append(Effect(name, EffectKind.PERFORM, event.execution_id))
         elif isinstance(event, m.OutputClaimed) and after.executions[event.execution_id].phase is Phase.VERIFYING:
             found.append(Effect(name, EffectKind.VERIFY, event.execution_id))

@@ -135,7 +135,9 @@ def _gate_resolved(run: Run, e: m.GateResolved, at: datetime) -> Run:
         decided_by=e.by,
         decided_at=at,
         comment=e.comment,
+        value=e.value,
         value_digest=e.value_digest,
+        lasting=e.lasting,
         expired=e.expired,
         due_at=None,
     )
@@ -198,6 +200,10 @@ def _effect_repeated(run: Run, e: m.EffectRepeated, _: datetime) -> Run:
 
 def _execution_halted(run: Run, e: m.ExecutionHalted, _: datetime) -> Run:
     return _with_execution(run, e.execution_id, phase=Phase.HALTED)
+
+
+def _execution_resumed(run: Run, e: m.ExecutionResumed, _: datetime) -> Run:
+    return _with_execution(run, e.execution_id, phase=Phase.OPEN, due_at=e.due_at)
 
 
 def _execution_extended(run: Run, e: m.ExecutionExtended, _: datetime) -> Run:
@@ -316,6 +322,7 @@ _TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Run]]] = {
     m.EffectStarted: _effect_started,
     m.EffectRepeated: _effect_repeated,
     m.ExecutionHalted: _execution_halted,
+    m.ExecutionResumed: _execution_resumed,
     m.ExecutionExtended: _execution_extended,
     m.OutputClaimed: _output_claimed,
     m.ExecutionCompleted: _execution_completed,

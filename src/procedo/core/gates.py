@@ -29,6 +29,8 @@ def short_code(gate_id: str) -> str:
 
 def _question(draft: Draft, step: Step, kind: GateKind, arrival: Arrival, why: str) -> str:
     named = f'step {step.number} "{step.title}" of {draft.run.sop}'
+    if kind is GateKind.TOOL_CALL:
+        return why
     if kind is GateKind.INTERRUPTED:
         return f"The effect of {named} may or may not have happened: {why}. Repeat it, skip it, or fail the step?"
     if kind is GateKind.VERIFY:
@@ -41,9 +43,18 @@ def _question(draft: Draft, step: Step, kind: GateKind, arrival: Arrival, why: s
 
 
 def open_gate(
-    draft: Draft, kind: GateKind, arrival: Arrival, value: Json, *, execution: str | None = None, why: str = ""
+    draft: Draft,
+    kind: GateKind,
+    arrival: Arrival,
+    value: Json,
+    *,
+    execution: str | None = None,
+    why: str = "",
+    call: str = "",
+    policy: str | None = None,
 ) -> None:
-    """Ask for a decision. `value` is what is being approved; `why` explains gates about an execution.
+    """Ask for a decision. `value` is what is being approved; `why` explains gates about an execution;
+    `call` names a tool call in its session.
 
     A prompt whose binding has no value fails the run, since nobody could judge the question.
     """
@@ -53,8 +64,9 @@ def open_gate(
     except MissingValue as error:
         draft.emit(m.RunFailed(f"the prompt of step {step.number}: {error}"))
         return
-    policy = draft.moment.policy(step.policy)
-    limit = policy.timeout_s if policy is not None else 0.0
+    policy = policy or step.policy
+    rule = draft.moment.policy(policy)
+    limit = rule.timeout_s if rule is not None else 0.0
     gate_id = f"{run.id}.g{run.gate_count + 1}"
     gate = Gate(
         id=gate_id,
@@ -66,8 +78,9 @@ def open_gate(
         digest=digest([kind.value, step.number, prompt, value]),
         opened_at=now,
         waiting_since=now,
-        policy=step.policy,
+        policy=policy,
         execution=execution,
+        call=call,
         due_at=now + timedelta(seconds=limit) if limit else None,
     )
     draft.emit(m.GateOpened(gate))

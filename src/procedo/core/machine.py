@@ -19,6 +19,7 @@ from procedo.core.decisions import answer, expire
 from procedo.core.dispatch import proceed, settle
 from procedo.core.draft import Draft, Moment
 from procedo.core.evolve import begun
+from procedo.core.gates import open_gate
 from procedo.core.model import Json, Sop
 from procedo.core.outputs import digest
 from procedo.core.results import accept, attempt_failed, complete, halt, judge, skip
@@ -37,7 +38,7 @@ class Fate(Enum):
     HALTED = "refused: a person has to decide first"
 
 
-_LIVE: Final = frozenset({m.Report, m.Begin, m.Finish, m.Judge, m.Decide, m.Cancel, m.Reopen, m.Tick})
+_LIVE: Final = frozenset({m.Report, m.Begin, m.Finish, m.Judge, m.Ask, m.Decide, m.Cancel, m.Reopen, m.Tick})
 _FINAL: Final = frozenset({m.Report, m.Finish, m.Decide, m.Tick})
 
 LEGAL: Final[Mapping[Status | None, frozenset[type[Any]]]] = {
@@ -201,10 +202,14 @@ def _report(draft: Draft, command: m.Report) -> None:
 
 def _begin(draft: Draft, command: m.Begin) -> None:
     execution = _execution(draft, command.execution_id)
-    if execution.phase is not Phase.OPEN or execution.performer is not Performer.SERVER:
+    if execution.phase is not Phase.OPEN or execution.performer not in (Performer.SERVER, Performer.AGENT):
         raise Conflict("not_open", f"Execution {execution.id} is not to be begun ({execution.phase}).")
     if command.fence <= execution.fence:
         raise Conflict("stale", f"Claim {command.fence} of execution {execution.id} is not the newest.")
+    if execution.performer is Performer.AGENT:
+        # A session knows from its own rows what happened before; it is never begun twice from the start.
+        draft.emit(m.EffectStarted(execution.id, command.fence))
+        return
     if execution.effect_started and not command.repeatable:
         halt(draft, execution, GateKind.INTERRUPTED, "the server was interrupted while it happened", execution.input)
         return
@@ -233,6 +238,28 @@ def _judge(draft: Draft, command: m.Judge) -> None:
     if execution.phase is not Phase.VERIFYING:
         raise Conflict("not_open", f"Execution {execution.id} is not being verified ({execution.phase}).")
     judge(draft, execution.id, command.verdict, command.reason)
+
+
+def _ask(draft: Draft, command: m.Ask) -> None:
+    execution = _execution(draft, command.execution_id)
+    if execution.performer is not Performer.AGENT or execution.phase.closed or command.fence < execution.fence:
+        raise Conflict(
+            "stale", f"Claim {command.fence} of execution {execution.id} is not the newest, or it is closed."
+        )
+    if any(g.execution == execution.id and g.call == command.call and g.open for g in draft.run.gates.values()):
+        return
+    if execution.phase is Phase.OPEN:
+        draft.emit(m.ExecutionHalted(execution.id, command.why))
+    open_gate(
+        draft,
+        command.kind,
+        execution.arrival,
+        command.content,
+        execution=execution.id,
+        why=command.why,
+        call=command.call,
+        policy=command.policy,
+    )
 
 
 def _decide(draft: Draft, command: m.Decide) -> None:
@@ -319,6 +346,7 @@ _HANDLERS: Final[Mapping[type[Any], Callable[[Draft, Any], None]]] = {
     m.Begin: _begin,
     m.Finish: _finish,
     m.Judge: _judge,
+    m.Ask: _ask,
     m.Decide: _decide,
     m.Cancel: _cancel,
     m.Hold: _hold,

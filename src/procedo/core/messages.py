@@ -14,6 +14,7 @@ from procedo.core.state import (
     Arrival,
     Execution,
     Gate,
+    GateKind,
     Held,
     Parent,
     Pending,
@@ -99,6 +100,23 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """A session asks for a decision about one of its tool calls and parks.
+
+    `kind` is `tool_call`, or `interrupted` for a call that may or may not have happened. `content` is what
+    the approver sees: tool, arguments, acting and delegating agent.
+    """
+
+    execution_id: str
+    fence: int
+    call: str
+    kind: GateKind
+    why: str
+    content: Json
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decide:
     """An answer at a gate. `revision` and `digest` name the presentation that was seen, when the door knows them."""
 
@@ -109,6 +127,7 @@ class Decide:
     comment: str = ""
     revision: int | None = None
     digest: str | None = None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +166,9 @@ class Tick:
     """Let time act: deadlines, back-offs, timers, and slots that have become free."""
 
 
-Command: TypeAlias = Union[Start, Report, Begin, Finish, Judge, Decide, Cancel, Hold, Release, Reopen, Tick]
+Command: TypeAlias = Union[Start, Report, Begin, Finish, Judge, Ask, Decide, Cancel, Hold, Release, Reopen, Tick]
 COMMANDS: Final[tuple[type[Any], ...]] = (
-    Start, Report, Begin, Finish, Judge, Decide, Cancel, Hold, Release, Reopen, Tick,
+    Start, Report, Begin, Finish, Judge, Ask, Decide, Cancel, Hold, Release, Reopen, Tick,
 )  # fmt: skip
 
 
@@ -251,6 +270,7 @@ class GateResolved:
     comment: str = ""
     value: Json = None
     value_digest: str = ""
+    lasting: bool = False
     expired: bool = False
 
 
@@ -333,6 +353,14 @@ class ExecutionHalted:
 
     execution_id: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResumed:
+    """A person has answered about a tool call: the session goes on. The time that it waited is given back."""
+
+    execution_id: str
+    due_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,14 +464,14 @@ class RunCancelled:
 Event: TypeAlias = Union[
     RunStarted, StepVisited, StepPassedOver, ArrivalPended, ArrivalReleased, DispatchHeld, DispatchesReleased,
     GateOpened, VoteCast, VoteRetracted, GateResolved, GateReminded, GateWithdrawn, FanOpened, ItemOpened,
-    FanGathered, FanAbandoned, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionExtended,
+    FanGathered, FanAbandoned, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionResumed, ExecutionExtended,
     OutputClaimed, ExecutionCompleted, ExecutionFailed, ExecutionSkipped, Routed, RunHeld, RunReleased,
     RunCompleted, RunFailed, RunCancelled,
 ]  # fmt: skip
 EVENTS: Final[tuple[type[Any], ...]] = (
     RunStarted, StepVisited, StepPassedOver, ArrivalPended, ArrivalReleased, DispatchHeld, DispatchesReleased,
     GateOpened, VoteCast, VoteRetracted, GateResolved, GateReminded, GateWithdrawn, FanOpened, ItemOpened,
-    FanGathered, FanAbandoned, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionExtended,
+    FanGathered, FanAbandoned, ExecutionOpened, EffectStarted, EffectRepeated, ExecutionHalted, ExecutionResumed, ExecutionExtended,
     OutputClaimed, ExecutionCompleted, ExecutionFailed, ExecutionSkipped, Routed, RunHeld, RunReleased,
     RunCompleted, RunFailed, RunCancelled,
 )  # fmt: skip

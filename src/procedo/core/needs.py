@@ -30,7 +30,7 @@ def steps_needed(sop: Sop, run: Run, command: m.Command | None = None) -> frozen
 def executions_needed(run: Run, command: m.Command | None = None) -> frozenset[str]:
     """The executions whose outputs are the inputs of what is open, and those that the command names."""
     found = {source for arrival in _arrivals(run) for source in arrival.sources}
-    if isinstance(command, m.Report | m.Begin | m.Finish | m.Judge):
+    if isinstance(command, m.Report | m.Begin | m.Finish | m.Judge | m.Ask):
         found.add(command.execution_id)
     if isinstance(command, m.Reopen) and command.step in run.steps:
         found.add(f"{command.step}.{run.steps[command.step].executions}")

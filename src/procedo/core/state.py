@@ -228,7 +228,9 @@ class Gate:
     """A decision that a principal must take.
 
     `content` is what is being approved and `digest` its hash; `revision` counts presentations.
-    `execution` is set when the gate concerns an execution that is under way.
+    `execution` is set when the gate concerns an execution that is under way, and `call` names the tool call
+    inside its session. `value` is the amended value of a decided gate; `lasting` extends a decision about a
+    tool call to the same call later in the session.
     """
 
     id: str
@@ -242,6 +244,7 @@ class Gate:
     waiting_since: datetime
     policy: str | None = None
     execution: str | None = None
+    call: str = ""
     revision: int = 1
     due_at: datetime | None = None
     reminders: int = 0
@@ -251,7 +254,9 @@ class Gate:
     decided_by: Principal | None = None
     decided_at: datetime | None = None
     comment: str = ""
+    value: Json = None
     value_digest: str = ""
+    lasting: bool = False
     expired: bool = False
     withdrawn: str = ""
 
