@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from procedo.capabilities.hosts import is_loopback
 from procedo.capabilities.http_answer import UnusableBody, answer, short_body
+from procedo.capabilities.piped import PIPED
 from procedo.capabilities.settings import HttpSettings
 from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
@@ -53,7 +54,7 @@ _INPUT: Final[Json] = {
             "description": "Status codes from 300 that are a good result too.",
         },
         "idempotent": {"type": "boolean", "description": "True when the same call twice does no harm."},
-        "input": {"description": "The piped value; not used."},
+        **PIPED,
     },
     "required": ["url"],
     "not": {"required": ["json", "body"]},

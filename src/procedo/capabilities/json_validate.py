@@ -1,5 +1,6 @@
 """`json.validate`: a value against a JSON Schema."""
 
+from procedo.capabilities.piped import PIPED
 from procedo.core.model import Json
 from procedo.errors import Refused
 from procedo.jsonschemas import compile_schema
@@ -18,7 +19,7 @@ def json_validate() -> Capability:
             "properties": {
                 "schema": {"type": ["object", "boolean"], "description": "JSON Schema 2020-12, complete in itself."},
                 "value": {"description": "What is checked."},
-                "input": {"description": "The piped value; checked when there is no `value`."},
+                **PIPED,
             },
             "required": ["schema"],
             "anyOf": [{"required": ["value"]}, {"required": ["input"]}],

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from procedo.capabilities.piped import PIPED
 from procedo.core.model import Json
 from procedo.ports import Capability, CapabilityCall
 
@@ -36,7 +37,7 @@ def wait() -> Capability:
             "properties": {
                 "seconds": {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_S},
                 "milliseconds": {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_S * 1000},
-                "input": {"description": "The piped value; not used."},
+                **PIPED,
             },
             "oneOf": [{"required": ["seconds"]}, {"required": ["milliseconds"]}],
             "additionalProperties": False,

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import anyio
+
 __all__ = ["GRACE_S", "Ending", "run"]
 
 GRACE_S: Final = 1.0
@@ -97,7 +99,7 @@ async def run(
         transport, outputs = await asyncio.shield(starting)
     except asyncio.CancelledError:
         # The start is short and cannot be taken back half way: finish it, then end what it started.
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError), anyio.CancelScope(shield=True):
             transport, outputs = await starting
             await _end(transport, outputs)
         raise
@@ -109,7 +111,9 @@ async def run(
     except TimeoutError:
         in_time = outputs.ended.is_set()
     finally:
-        await _end(transport, outputs)
+        # A cancelled scope would cancel every wait in here too; each of them is bounded.
+        with anyio.CancelScope(shield=True):
+            await _end(transport, outputs)
     code = transport.get_returncode()
     return Ending(-signal.SIGKILL if code is None else code, outputs.text(1), outputs.text(2), outputs.cut, in_time)
 

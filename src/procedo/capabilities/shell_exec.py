@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from procedo.capabilities import process
+from procedo.capabilities.piped import PIPED
 from procedo.capabilities.settings import ShellSettings
 from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
@@ -35,7 +36,7 @@ _INPUT: Final[Json] = {
             "description": "Exit codes besides 0 that are a good result too.",
         },
         "idempotent": {"type": "boolean", "description": "True when the same call twice does no harm."},
-        "input": {"description": "The piped value; not used."},
+        **PIPED,
     },
     "required": ["argv"],
     "additionalProperties": False,

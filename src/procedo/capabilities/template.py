@@ -1,7 +1,8 @@
 """`template`: text from inputs and outputs.
 
 The engine fills in `{{…}}` bindings of arguments before a capability sees them, so `text` is handed on
-as it comes. `template` with `values` is for texts that are themselves data, an earlier step's output say.
+as it comes. `template` with `values` is for texts that are themselves data, an earlier step's output say;
+`{{input}}` stands for the piped value unless `values` has that name.
 """
 
 import json
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
+from procedo.capabilities.piped import PIPED
 from procedo.core.model import Json
 from procedo.ports import Capability, CapabilityCall
 
@@ -29,7 +31,7 @@ def template() -> Capability:
                 "text": {"type": "string", "description": "The finished text."},
                 "template": {"type": "string", "description": "Text with placeholders: {{name}}, {{name.inner.0}}."},
                 "values": {"type": "object", "description": "What the placeholders stand for."},
-                "input": {"description": "The piped value; {{input}} stands for it unless `values` has that name."},
+                **PIPED,
             },
             "oneOf": [{"required": ["text"]}, {"required": ["template"]}],
             "dependentRequired": {"values": ["template"]},
@@ -50,7 +52,7 @@ async def _run(call: CapabilityCall) -> Json:
     arguments = call.arguments
     if "text" in arguments:
         return {"text": arguments["text"]}
-    piped = {"input": arguments["input"]} if "input" in arguments else {}
+    piped = {name: arguments[name] for name in PIPED if name in arguments}
     return {"text": fill(arguments["template"], {**piped, **arguments.get("values", {})})}
 
 
