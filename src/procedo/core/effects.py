@@ -53,18 +53,8 @@ def _perform(run: Run, execution_id: str) -> bool:
 
 def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[Effect, ...]:
     """The effects of one transition, in the order of their causes."""
-    found: list[Effect] = []
     first = after.seq - len(events) + 1
-    for seq, event in enumerate(events, first):
-        name = f"{after.id}:{seq}"
-        if isinstance(event, m.ExecutionOpened) and _perform(after, event.execution.id):
-            found.append(Effect(name, EffectKind.PERFORM, event.execution.id))
-        elif (isinstance(event, m.EffectRepeated) and not _begun(events, event.execution_id)) or (
-            isinstance(event, m.ExecutionResumed) and _perform(after, event.execution_id)
-        ):
-            found.append(Effect(name, EffectKind.PERFORM, event.execution_id))
-        elif isinstance(event, m.OutputClaimed) and after.executions[event.execution_id].phase is Phase.VERIFYING:
-            found.append(Effect(name, EffectKind.VERIFY, event.execution_id))
+    found = [e for seq, event in enumerate(events, first) if (e := _of_event(after, events, event, seq)) is not None]
     if after.end is not None and (before is None or before.end is None):
         if after.parent is not None:
             found.append(Effect(f"{after.id}:end", EffectKind.REPORT, after.parent.execution))
@@ -75,6 +65,22 @@ def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[
     if before is not None and before.holds_slot and not after.holds_slot:
         found.append(Effect(f"{after.id}:slots:{after.revision}", EffectKind.SLOTS))
     return tuple(found)
+
+
+def _of_event(after: Run, events: Sequence[m.Event], event: m.Event, seq: int) -> Effect | None:
+    name = f"{after.id}:{seq}"
+    if isinstance(event, m.OutputClaimed):
+        verifying = after.executions[event.execution_id].phase is Phase.VERIFYING
+        return Effect(name, EffectKind.VERIFY, event.execution_id) if verifying else None
+    if isinstance(event, m.ExecutionOpened):
+        wanted, execution_id = True, event.execution.id
+    elif isinstance(event, m.EffectRepeated):
+        wanted, execution_id = not _begun(events, event.execution_id), event.execution_id
+    elif isinstance(event, m.ExecutionResumed | m.ExecutionExtended):
+        wanted, execution_id = True, event.execution_id
+    else:
+        return None
+    return Effect(name, EffectKind.PERFORM, execution_id) if wanted and _perform(after, execution_id) else None
 
 
 def _begun(events: Sequence[m.Event], execution_id: str) -> bool:

@@ -53,8 +53,10 @@ def open_gate(
     call: str = "",
     policy: str | None = None,
 ) -> None:
-    """Ask for a decision. `value` is what is being approved; `why` explains gates about an execution;
-    `call` names a tool call in its session.
+    """Ask for a decision.
+
+    `value` is what is being approved; `why` explains gates about an execution; `call` names a tool call in
+    its session.
 
     A prompt whose binding has no value fails the run, since nobody could judge the question.
     """

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from procedo.core.model import EMPTY, Json, Mode
+from procedo.core.principal import Principal, PrincipalKind, Source
 
 __all__ = [
     "Arrival",
@@ -58,47 +59,6 @@ class Status(StrEnum):
 
 
 _FINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
-
-
-class Source(StrEnum):
-    """Where a call came in. Fixed by the transport, never by an argument."""
-
-    HOST = "host"
-    CLI = "cli"
-    WEB = "web"
-    HTTP = "http"
-    SYSTEM = "system"
-
-
-class PrincipalKind(StrEnum):
-    """Who is behind a principal."""
-
-    HUMAN = "human"
-    AGENT = "agent"
-    SYSTEM = "system"
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who asks. `subject` empty means that the transport knows nobody: such a principal decides nothing."""
-
-    source: Source
-    subject: str
-    kind: PrincipalKind
-    groups: frozenset[str] = frozenset()
-
-    @property
-    def identity(self) -> str:
-        """One person is one identity at every door: the subject, without regard to case and outer blanks."""
-        return self.subject.strip().casefold()
-
-    @property
-    def key(self) -> str:
-        """Who acted, for records: kind, source and subject."""
-        return f"{self.kind}:{self.source}:{self.identity}"
-
-    def __str__(self) -> str:
-        return f"{self.subject.strip() or 'nobody'} ({self.kind}, {self.source})"
 
 
 class Performer(StrEnum):

@@ -1,0 +1,173 @@
+"""What is asked of a run.
+
+A command is refused, or answered with events. It carries who asks as the transport knows them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, Union, get_args
+
+from procedo.core.model import Json, Mode
+from procedo.core.state import Arrival, GateKind, Parent, Phase, Principal, Verdict
+
+__all__ = [
+    "COMMANDS",
+    "Ask",
+    "Begin",
+    "Cancel",
+    "Command",
+    "Decide",
+    "Finish",
+    "Hold",
+    "Judge",
+    "Release",
+    "Reopen",
+    "Report",
+    "Start",
+    "Tick",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin a run. `mode` and `host_agent` are the effective ones; ids and the marker come from the caller's `Ids`.
+
+    `pins` are the digests of the procedures that it may run as sub-runs, by name. A run that takes up a
+    failed one (`retry_of`) has `adopted` outputs by step number and begins at other places than the first step.
+    """
+
+    run_id: str
+    inputs: Json
+    by: Principal
+    mode: Mode
+    host_agent: str
+    marker: str
+    key: str | None = None
+    parent: Parent | None = None
+    retry_of: str | None = None
+    pins: Mapping[str, str] = field(default_factory=dict)
+    adopted: Mapping[int, Json] = field(default_factory=dict)
+    begin_at: tuple[Arrival, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of an execution, told by whoever performs it. `status` is completed, failed or skipped."""
+
+    execution_id: str
+    status: Phase
+    output: Json
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The claim number `fence` is about to start the effect of an execution."""
+
+    execution_id: str
+    fence: int
+    repeatable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The result of work that the server did itself, under the claim number `fence`."""
+
+    execution_id: str
+    fence: int
+    status: Phase
+    output: Json = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The verdict of a verifier on a claimed output: `pass`, `fail` or `cannot_evaluate`."""
+
+    execution_id: str
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A session asks for a decision about one of its tool calls and parks.
+
+    `kind` is `tool_call`, or `interrupted` for a call that may or may not have happened. `content` is what
+    the approver sees: tool, arguments, acting and delegating agent.
+    """
+
+    execution_id: str
+    fence: int
+    call: str
+    kind: GateKind
+    why: str
+    content: Json
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """An answer at a gate. `revision` and `digest` name the presentation that was seen, when the door knows them."""
+
+    gate_id: str
+    verdict: Verdict
+    by: Principal
+    value: Json = None
+    comment: str = ""
+    revision: int | None = None
+    digest: str | None = None
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the run."""
+
+    reason: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An operator's pause at the next step boundary."""
+
+    by: Principal
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """End an operator's pause."""
+
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Run a step again that failed or was passed over, while the run is live."""
+
+    step: int
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Let time act: deadlines, back-offs, timers, and slots that have become free."""
+
+
+Command: TypeAlias = Union[
+    Start,
+    Report,
+    Begin,
+    Finish,
+    Judge,
+    Ask,
+    Decide,
+    Cancel,
+    Hold,
+    Release,
+    Reopen,
+    Tick,
+]
+COMMANDS: Final[tuple[type[Any], ...]] = get_args(Command)

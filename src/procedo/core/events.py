@@ -1,0 +1,375 @@
+"""What happened in a run: facts that are kept for ever.
+
+A class name is an event's kind in the record, so a class is never renamed and a field never changes its
+meaning; a new field has a default that says what its absence meant.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeAlias, Union, get_args
+
+from procedo.core.model import Json, Mode
+from procedo.core.state import Arrival, Execution, Gate, Held, Parent, Pending, Principal, Verdict, Vote
+
+__all__ = [
+    "EVENTS",
+    "ArrivalPended",
+    "ArrivalReleased",
+    "DispatchHeld",
+    "DispatchesReleased",
+    "EffectRepeated",
+    "EffectStarted",
+    "Event",
+    "ExecutionCompleted",
+    "ExecutionExtended",
+    "ExecutionFailed",
+    "ExecutionHalted",
+    "ExecutionOpened",
+    "ExecutionResumed",
+    "ExecutionSkipped",
+    "FanAbandoned",
+    "FanGathered",
+    "FanOpened",
+    "GateOpened",
+    "GateReminded",
+    "GateResolved",
+    "GateWithdrawn",
+    "ItemOpened",
+    "OutputClaimed",
+    "Routed",
+    "RunCancelled",
+    "RunCompleted",
+    "RunFailed",
+    "RunHeld",
+    "RunReleased",
+    "RunStarted",
+    "StepPassedOver",
+    "StepVisited",
+    "VoteCast",
+    "VoteRetracted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run exists."""
+
+    run_id: str
+    sop: str
+    digest: str
+    version: str
+    mode: Mode
+    host_agent: str
+    by: Principal
+    marker: str
+    inputs: Json
+    key: str | None = None
+    parent: Parent | None = None
+    retry_of: str | None = None
+    pins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepVisited:
+    """A step was reached: counts against the visit limit."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepPassedOver:
+    """A precondition was false: the step was not executed, and routing goes on."""
+
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalPended:
+    """A step was chosen that cannot begin yet."""
+
+    pending: Pending
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalReleased:
+    """A pending arrival goes on."""
+
+    pending: Pending
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchHeld:
+    """A dispatch is held back; `slot` names the limit and its holders when it waits for a slot."""
+
+    held: Held
+    slot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchesReleased:
+    """Everything held back goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateOpened:
+    """A decision is asked for."""
+
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCast:
+    """A principal answered, and the quorum is not reached."""
+
+    gate_id: str
+    vote: Vote
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRetracted:
+    """A principal took an answer back."""
+
+    gate_id: str
+    identity: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class GateResolved:
+    """A gate has its answer. `value` is the amended value where the answer was to amend."""
+
+    gate_id: str
+    verdict: Verdict
+    by: Principal
+    comment: str = ""
+    value: Json = None
+    value_digest: str = ""
+    lasting: bool = False
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GateReminded:
+    """Nobody answered in time; the question was put again, and its clock began anew."""
+
+    gate_id: str
+    escalated: bool
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class GateWithdrawn:
+    """The run ended or moved on, so the question is void."""
+
+    gate_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FanOpened:
+    """A `for_each` begins over these items."""
+
+    arrival: Arrival
+    items: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemOpened:
+    """The next item of a `for_each` was dispatched."""
+
+    step: int
+    item: int
+
+
+@dataclass(frozen=True, slots=True)
+class FanGathered:
+    """Every item of a `for_each` has its result; together they are the step's output."""
+
+    step: int
+    execution_id: str
+    output: Json
+
+
+@dataclass(frozen=True, slots=True)
+class FanAbandoned:
+    """A `for_each` ends early because an item failed for good; its other items are given up."""
+
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOpened:
+    """A step is given to its performer."""
+
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class EffectStarted:
+    """A side effect is about to happen."""
+
+    execution_id: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRepeated:
+    """An interrupted effect may happen again: it is declared repeatable, or a person said so."""
+
+    execution_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionHalted:
+    """An execution waits for the decision at a gate."""
+
+    execution_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResumed:
+    """A person has answered about a tool call: the session goes on. The time that it waited is given back."""
+
+    execution_id: str
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionExtended:
+    """An execution that exceeded its time was given more."""
+
+    execution_id: str
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputClaimed:
+    """A result was reported and waits for its verification."""
+
+    execution_id: str
+    output: Json
+    digest: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionCompleted:
+    """An execution has a good result."""
+
+    execution_id: str
+    output: Json
+    digest: str
+    by: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFailed:
+    """An attempt failed; `output` is what was reported, `reason` what was wrong."""
+
+    execution_id: str
+    reason: str
+    digest: str
+    by: str
+    output: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionSkipped:
+    """Its performer reported the step as skipped: the success path is taken, without an output."""
+
+    execution_id: str
+    digest: str
+    by: str
+    output: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Where a step handed on to, and by which rule. No targets: the branch ends."""
+
+    step: int
+    targets: tuple[int, ...]
+    rule: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeld:
+    """An operator paused the run."""
+
+    by: Principal
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReleased:
+    """An operator ended the pause."""
+
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted:
+    """The run reached its end."""
+
+    output: Json
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The run cannot go on."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    """Somebody ended the run; `denied` when that was a denial at a gate."""
+
+    reason: str
+    by: Principal
+    denied: bool = False
+
+
+Event: TypeAlias = Union[
+    RunStarted,
+    StepVisited,
+    StepPassedOver,
+    ArrivalPended,
+    ArrivalReleased,
+    DispatchHeld,
+    DispatchesReleased,
+    GateOpened,
+    VoteCast,
+    VoteRetracted,
+    GateResolved,
+    GateReminded,
+    GateWithdrawn,
+    FanOpened,
+    ItemOpened,
+    FanGathered,
+    FanAbandoned,
+    ExecutionOpened,
+    EffectStarted,
+    EffectRepeated,
+    ExecutionHalted,
+    ExecutionResumed,
+    ExecutionExtended,
+    OutputClaimed,
+    ExecutionCompleted,
+    ExecutionFailed,
+    ExecutionSkipped,
+    Routed,
+    RunHeld,
+    RunReleased,
+    RunCompleted,
+    RunFailed,
+    RunCancelled,
+]
+EVENTS: Final[tuple[type[Any], ...]] = get_args(Event)
