@@ -1,0 +1,148 @@
+"""A run as the command line shows it: what happened, who acts now, and what to type next."""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.output import Output, ago, pretty
+from procedo.surfaces.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from procedo.app import App
+    from procedo.runs import Snapshot
+    from procedo.surfaces.shapes import RunView
+
+__all__ = ["STATUS_STYLE", "follow", "moment", "report", "run_text", "when"]
+
+STATUS_STYLE: Final = {
+    "running": "blue",
+    "waiting_approval": "yellow",
+    "paused_checkpoint": "yellow",
+    "pending": "yellow",
+    "paused": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "red",
+}
+_LONGEST_VALUE: Final = 4000
+
+
+def moment(text: str) -> datetime:
+    """The moment that a view gives as UTC text."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def when(text: str, now: datetime) -> str:
+    """How long ago a view's moment was."""
+    return ago(moment(text), now)
+
+
+def _cut(value: Any) -> str:
+    text = pretty(value)
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    return f"{text[:_LONGEST_VALUE]}\n… ({len(text)} characters in all; --json prints everything)"
+
+
+def _host_step(action: Any) -> Iterator[str]:
+    step = action["step"]
+    yield f"the host agent {step['agent']!r} does this step and reports it through MCP: sop_advance"
+    yield f"  execution {action['execution_id']}" + (f", attempt {step['attempt']}" if step["attempt"] > 1 else "")
+    if step.get("note"):
+        yield f"  {step['note']}"
+
+
+def _gate(action: Any, now: datetime) -> Iterator[str]:
+    gate = action["context"]
+    yield f"gate {gate['code']} waits for a person, opened {when(gate['since'], now)}"
+    yield f"  asks        {gate['asks']}"
+    yield f"  may decide  {gate['may_decide']}"
+    for vote in gate.get("votes", ()):
+        yield f"  answered    {vote['count']} of {vote['of']}: {vote['answer']}"
+    if gate.get("due_at"):
+        yield f"  deadline    {when(gate['due_at'], now)}"
+    if action.get("state_file"):
+        yield f"  state file  {action['state_file']}"
+    yield f"  decide      procedo approve {gate['code']}  |  procedo deny {gate['code']}"
+
+
+def _delegated(action: Any, now: datetime) -> Iterator[str]:
+    yield f"{action['agent']} is at work since {when(action['since'], now)}"
+    if action.get("due_at"):
+        yield f"  due         {when(action['due_at'], now)}"
+
+
+def _action(action: Any, now: datetime) -> Iterator[str]:
+    match action["action"]:
+        case "execute_step":
+            yield from _host_step(action)
+        case "deterministic_step":
+            yield f"the calling program does this step and reports it: execution {action['execution_id']}"
+        case "wait_approval" | "checkpoint_wait":
+            yield from _gate(action, now)
+        case "delegated":
+            yield from _delegated(action, now)
+        case "pending":
+            yield f"cannot begin yet: {action['reason']}"
+            if action.get("due_at"):
+                yield f"  goes on     {when(action['due_at'], now)}"
+        case _:
+            return
+
+
+def _heading(action: Any) -> str:
+    step = action.get("step")
+    if isinstance(step, int):
+        return f"step {step}"
+    return f"step {step['number']}  {step['title']}" if step else ""
+
+
+def _ending(view: Any, output: Output) -> None:
+    for action in view["actions"]:
+        if action["action"] == "cancelled":
+            verb = "denied" if action["denied"] else "cancelled"
+            output.line(f"  {verb} by {action['by']}: {action['reason'] or '(no reason given)'}")
+    if view.get("failure"):
+        output.line(f"  {output.style('red', 'failed')}: {view['failure']}")
+    if view.get("output") is not None:
+        output.line("  output")
+        for text in _cut(view["output"]).split("\n"):
+            output.line(f"    {text}")
+
+
+def run_text(view: "RunView", output: Output, now: datetime) -> None:
+    """Print one run for a person."""
+    status = output.style(STATUS_STYLE.get(view["status"], "bold"), view["status"].replace("_", " "))
+    output.line(f"run {output.style('bold', view['run_id'])}  {view['sop']} {view['version']}  {status}")
+    for action in view["actions"]:
+        lines = [*_action(action, now)]
+        if lines:
+            output.line(f"  {output.style('bold', _heading(action))}")
+        for text in lines:
+            output.line(f"    {text}")
+    _ending(view, output)
+    for note in view.get("notes", ()):
+        output.line(f"  note: {note}")
+    for child in view.get("children", ()):
+        output.line(f"  sub-run {child['run_id']}  {child['sop']}  {child['status'].replace('_', ' ')}")
+
+
+def report(call: Call, snapshot: "Snapshot") -> None:
+    """Print the answer of a verb that concerns one run."""
+    from procedo.surfaces.views import run_view
+
+    view = run_view(snapshot, call.surface())
+    if call.json:
+        call.output.value(view)
+    else:
+        run_text(view, call.output, datetime.now(UTC))
+
+
+async def follow(call: Call, app: "App", snapshot: "Snapshot") -> "Snapshot":
+    """Let the server's own steps go on until somebody else has to act, the run ended, or `--wait` is over."""
+    if snapshot.run.status.final or call["wait"] <= 0:
+        return snapshot
+    with Progress(Output.of(sys.stderr, call.environ, json=call.json)) as progress:
+        return await app.runs.wait(snapshot.run.id, call.surface(), call["wait"], progress.show)

@@ -1,0 +1,91 @@
+"""A run's record as sentences: one line for each thing that happened."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from procedo.surfaces.cli.output import brief
+
+if TYPE_CHECKING:
+    from procedo.surfaces.shapes import RecordView
+
+__all__ = ["record_line"]
+
+
+def _who(data: Any) -> str:
+    by = data.get("by")
+    return by.get("subject", "nobody") if isinstance(by, dict) else str(by or "nobody")
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _routed(data: Any) -> str:
+    targets = ", ".join(map(str, data["targets"])) or "the end of its branch"
+    return f"step {data['step']} leads to {targets} ({data['rule']})"
+
+
+def _resolved(data: Any) -> str:
+    late = ", because nobody answered in time" if data.get("expired") else f" by {_who(data)}"
+    return f"gate {data['gate_id']}: {data['verdict']}{late}{_because(data.get('comment', ''))}"
+
+
+def _opened(data: Any) -> str:
+    execution = data["execution"]
+    attempt = execution["arrival"].get("attempt", 1)
+    return f"{execution['id']} given to {execution['agent']}" + (f", attempt {attempt}" if attempt > 1 else "")
+
+
+def _gate(data: Any) -> str:
+    gate = data["gate"]
+    return f"gate {gate['code']} opened at step {gate['arrival']['step']}{_because(gate.get('prompt', ''))}"
+
+
+def _reported(what: str) -> Callable[[Any], str]:
+    return lambda data: (
+        f"{data['execution_id']} {what}{_because(brief(data.get('reason') or data.get('output') or ''))}"
+    )
+
+
+_SENTENCES: Final[Mapping[str, Callable[[Any], str]]] = {
+    "RunStarted": lambda d: f"{d['sop']} {d['version']} started by {_who(d)} with {brief(d.get('inputs'))}",
+    "StepVisited": lambda d: f"step {d['step']} reached",
+    "StepPassedOver": lambda d: f"step {d['step']} passed over{_because(d['reason'])}",
+    "ArrivalPended": lambda d: f"step {d['pending']['arrival']['step']} has to wait",
+    "ArrivalReleased": lambda d: f"step {d['step']} goes on",
+    "DispatchHeld": lambda d: f"step {d['held']['arrival']['step']} held back{_because(d.get('slot', ''))}",
+    "DispatchesReleased": lambda _: "what was held back goes on",
+    "GateOpened": _gate,
+    "VoteCast": lambda d: f"gate {d['gate_id']}: {d['vote']['principal']['subject']} answered {d['vote']['verdict']}",
+    "VoteRetracted": lambda d: f"gate {d['gate_id']}: {_who(d)} took the answer back",
+    "GateResolved": _resolved,
+    "GateReminded": lambda d: f"gate {d['gate_id']} asked again",
+    "GateWithdrawn": lambda d: f"gate {d['gate_id']} withdrawn{_because(d['reason'])}",
+    "FanOpened": lambda d: f"step {d['arrival']['step']} begins over {len(d['items'])} items",
+    "ItemOpened": lambda d: f"step {d['step']}, item {d['item'] + 1}",
+    "FanGathered": lambda d: f"step {d['step']} has all its items",
+    "ExecutionOpened": _opened,
+    "EffectStarted": lambda d: f"{d['execution_id']} is about to act",
+    "EffectRepeated": lambda d: f"{d['execution_id']} acts again{_because(d['reason'])}",
+    "ExecutionHalted": lambda d: f"{d['execution_id']} halted{_because(d['reason'])}",
+    "ExecutionExtended": lambda d: f"{d['execution_id']} has more time",
+    "OutputClaimed": lambda d: f"{d['execution_id']} reported, to be verified",
+    "ExecutionCompleted": _reported("completed"),
+    "ExecutionFailed": _reported("failed"),
+    "ExecutionSkipped": _reported("skipped"),
+    "Routed": _routed,
+    "RunHeld": lambda d: f"paused by {_who(d)}{_because(d.get('reason', ''))}",
+    "RunReleased": lambda d: f"pause ended by {_who(d)}",
+    "RunCompleted": lambda d: f"completed{_because(brief(d.get('output') or ''))}",
+    "RunFailed": lambda d: f"failed{_because(d['reason'])}",
+    "RunCancelled": lambda d: f"{'denied' if d.get('denied') else 'cancelled'} by {_who(d)}{_because(d['reason'])}",
+}
+
+
+def record_line(record: "RecordView") -> str:
+    """What one record says. A kind without a sentence, or data that was cut for display, is shown as it is."""
+    sentence = _SENTENCES.get(record["kind"])
+    data = record["data"]
+    if sentence is None or not isinstance(data, dict) or data.get("cut") is True:
+        return f"{record['kind']} {brief(data)}"
+    return sentence(data)

@@ -1,0 +1,132 @@
+"""How a decision is taken at the command line: shown and answered on the controlling terminal, then recorded.
+
+What was shown is what is decided: the gate's revision and digest travel with the answer, so a draft that
+changed in the meantime is not decided by it.
+"""
+
+import asyncio
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from procedo.core.model import Json
+from procedo.core.state import Gate, Verdict
+from procedo.errors import Refused
+from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.output import ago, pretty, visible
+from procedo.surfaces.cli.report import follow, report
+from procedo.surfaces.cli.terminal import Terminal, controlling_terminal
+
+if TYPE_CHECKING:
+    from procedo.ports import OpenGate
+    from procedo.runs import Snapshot
+
+__all__ = ["common_arguments", "decide", "presentation"]
+
+_QUESTIONS = {
+    Verdict.APPROVE: "Approve this?",
+    Verdict.DENY: "Deny this?",
+    Verdict.AMEND: "Approve this with your change?",
+    Verdict.REVISE: "Ask for another draft?",
+    Verdict.REPEAT: "Let it happen again?",
+    Verdict.SKIP: "Skip the step?",
+    Verdict.FAIL: "Let the step fail?",
+    Verdict.RETRACT: "Take your answer back?",
+}
+_SHORT_DIGEST = 12
+
+
+def common_arguments(parser: ArgumentParser) -> None:
+    """The arguments that every decision takes."""
+    parser.add_argument("gate", metavar="GATE", help="the gate's short code or id")
+    parser.add_argument("--run", metavar="RUN", help="refuse unless the gate belongs to this run")
+    parser.add_argument(
+        "--wait", metavar="S", type=float, default=20.0, help="seconds to follow the run afterwards (20)"
+    )
+
+
+def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tuple[str, str]]:
+    from procedo.surfaces.gates import may_decide, what_is_asked
+
+    gate, run, sop = found.gate, snapshot.run, snapshot.sop
+    policy = snapshot.policies.get(gate.id)
+    yield "run", f"{run.id}  {sop.name} {sop.version}"
+    yield "step", f"{gate.step}  {sop.by_number[gate.step].title}"
+    yield "question", what_is_asked(gate)
+    yield "started by", f"{run.starter}, {ago(run.started_at, now)}"
+    yield "waiting", f"since {gate.waiting_since:%Y-%m-%d %H:%M:%S} UTC, {ago(gate.waiting_since, now)}"
+    if gate.due_at is not None:
+        yield "deadline", f"{gate.due_at:%Y-%m-%d %H:%M:%S} UTC, {ago(gate.due_at, now)}"
+    yield "may decide", may_decide(policy, gate)
+    for vote in gate.votes:
+        yield "answered", f"{vote.verdict} by {vote.principal}, {ago(vote.at, now)}"
+    yield "revision", f"{gate.revision}  digest {gate.digest[:_SHORT_DIGEST]}"
+
+
+def _content(gate: Gate) -> str:
+    from procedo.surfaces.redaction import masked
+
+    return "(nothing besides the question)" if gate.content is None else visible(pretty(masked(gate.content)))
+
+
+def presentation(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> str:
+    """What a person sees before deciding. Foreign text stays behind a bar, so that it cannot pose as ours."""
+    rows = [*_rows(found, snapshot, now)]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"Gate {found.gate.code} ({found.gate.kind.value.replace('_', ' ')})"]
+    lines += [f"  {name.ljust(width)}  {visible(value, lines=False)}" for name, value in rows]
+    lines += ["  what is decided on:"]
+    content = _content(found.gate)
+    return "\n".join([*lines, *(f"  | {text}" for text in content.split("\n"))])
+
+
+def _answer(verdict: Verdict, value: Json, comment: str) -> str:
+    from procedo.surfaces.cli.person import operator
+
+    lines = [f"You are {operator()}. Your answer: {verdict.value}"]
+    if value is not None:
+        lines += ["  with this value:", *(f"  | {text}" for text in visible(pretty(value)).split("\n"))]
+    if comment:
+        lines.append(f"  comment: {visible(comment, lines=False)}")
+    return "\n".join(lines)
+
+
+async def _look(call: Call) -> "tuple[OpenGate, Snapshot]":
+    async with call.app() as app:
+        return await app.runs.gate(call["gate"])
+
+
+async def _record(call: Call, found: "OpenGate", verdict: Verdict, value: Json, comment: str) -> "Snapshot":
+    async with call.app(worker=True) as app:
+        surface = call.surface()
+        snapshot = await app.runs.decide(
+            found.gate.id,
+            verdict,
+            surface,
+            value=value,
+            comment=comment,
+            revision=found.gate.revision,
+            digest=found.gate.digest,
+            run_id=call["run"],
+        )
+        return await follow(call, app, snapshot)
+
+
+def _confirm(terminal: Terminal, shown: str, answer: str, verdict: Verdict) -> None:
+    terminal.show(f"\n{shown}\n\n{answer}")
+    if not terminal.confirmed(f"{_QUESTIONS[verdict]} [y/N]"):
+        raise Refused("not_confirmed", "Nothing was decided: it was not confirmed.", "The gate stays open.")
+
+
+def decide(call: Call, verdict: Verdict, *, value: Json = None, comment: str = "") -> int:
+    """Ask the person, record the answer, follow the run to its next stop and print it."""
+    with controlling_terminal() as terminal:
+        found, snapshot = asyncio.run(_look(call))
+        # A decided gate cannot change any more, so there is nothing to confirm: the record answers.
+        if found.gate.verdict is None or verdict is Verdict.RETRACT:
+            shown = presentation(found, snapshot, datetime.now(UTC))
+            _confirm(terminal, shown, _answer(verdict, value, comment), verdict)
+    after = asyncio.run(_record(call, found, verdict, value, comment))
+    report(call, after)
+    return 0

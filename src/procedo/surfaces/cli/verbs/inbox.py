@@ -1,0 +1,88 @@
+"""The gates that wait for a person, the oldest first. `--mine` leaves those that you may decide."""
+
+import asyncio
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.output import pretty
+from procedo.surfaces.cli.report import when
+
+if TYPE_CHECKING:
+    from procedo.app import App
+
+EXAMPLES = ("procedo inbox", "procedo inbox --mine", "procedo inbox --watch      new gates as they open, until ^C")
+_LOOK_AGAIN_S = 5.0
+_LONGEST_CONTENT = 1200
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Define the arguments."""
+    parser.add_argument("--mine", action="store_true", help="only gates that you may decide")
+    parser.add_argument("--watch", action="store_true", help="stay, and show each new gate")
+
+
+async def _gates(call: Call, app: "App") -> list[Any]:
+    from procedo.surfaces.overview import inbox_view
+
+    found = await app.runs.inbox(call.surface(), mine=call["mine"])
+    # Between the list and the look a gate may be decided; then it has left the inbox.
+    looked = [await app.runs.gate(gate.gate.id) for gate in found]
+    return list(inbox_view(pair for pair in looked if pair[0].gate.verdict is None)["gates"])
+
+
+def _show(call: Call, gates: Sequence[Any], now: datetime) -> None:
+    for gate in gates:
+        call.output.line(
+            f"{call.output.style('bold', gate['code'])}  {gate['sop']}, step {gate['step']} {gate['title']}"
+            f"  {call.output.style('dim', when(gate['since'], now))}"
+        )
+        call.output.line(f"  {gate['asks']}")
+        rows = [("run", gate["run_id"]), ("may decide", gate["may_decide"]), ("revision", str(gate["revision"]))]
+        rows += [("answered", f"{vote['count']} of {vote['of']}: {vote['answer']}") for vote in gate.get("votes", ())]
+        rows += [("deadline", when(gate["due_at"], now))] if gate.get("due_at") else []
+        rows += [("about", pretty(gate["content"])[:_LONGEST_CONTENT])] if gate.get("content") is not None else []
+        for name, value in rows:
+            first, *more = value.split("\n")
+            call.output.line(f"  {call.output.style('dim', name.ljust(10))}  {first}")
+            for text in more:
+                call.output.line(f"{' ' * 14}{text}")
+        decide = f"procedo approve {gate['code']}  |  procedo deny {gate['code']}"
+        call.output.line(f"  {call.output.style('dim', 'decide'.ljust(10))}  {decide}")
+        call.output.line()
+
+
+async def _once(call: Call) -> None:
+    async with call.app() as app:
+        gates = await _gates(call, app)
+    if call.json:
+        call.output.value({"gates": gates})
+        return
+    _show(call, gates, datetime.now(UTC))
+    if not gates:
+        call.output.line("No gate waits for " + ("you." if call["mine"] else "anybody."))
+
+
+async def _watch(call: Call) -> None:
+    seen: set[tuple[str, int]] = set()
+    async with call.app() as app:
+        if not call.json:
+            call.output.line("Gates as they open; ^C ends this.")
+            call.output.line()
+        while True:
+            fresh = [gate for gate in await _gates(call, app) if (gate["gate_id"], gate["revision"]) not in seen]
+            seen.update((gate["gate_id"], gate["revision"]) for gate in fresh)
+            if call.json:
+                for gate in fresh:
+                    call.output.record(gate)
+            else:
+                _show(call, fresh, datetime.now(UTC))
+            await app.store.changed(_LOOK_AGAIN_S)
+
+
+def run(call: Call) -> int:
+    """Show the inbox."""
+    asyncio.run(_watch(call) if call["watch"] else _once(call))
+    return 0

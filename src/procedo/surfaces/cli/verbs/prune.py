@@ -1,0 +1,72 @@
+"""Deletes runs that ended long ago, with their records, from the store. Runs that have not ended are never touched."""
+
+import asyncio
+from argparse import ArgumentParser
+from datetime import UTC, datetime, timedelta
+
+from procedo.errors import BadArgument, Refused
+from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.terminal import controlling_terminal, has_controlling_terminal
+
+EXAMPLES = (
+    "procedo prune --older-than 30d",
+    "procedo prune --older-than 90d --yes",
+    "procedo prune --older-than 30d --dry-run",
+)
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Define the arguments."""
+    parser.add_argument("--older-than", metavar="TIME", required=True, help="since their end, such as 30d or 12h")
+    parser.add_argument("--dry-run", action="store_true", help="only say how many")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _age(text: str) -> timedelta:
+    from procedo.duration import seconds
+
+    try:
+        return timedelta(seconds=seconds(text))
+    except (ValueError, OverflowError) as error:
+        raise BadArgument(
+            "bad_argument", f"--older-than {text!r} is no time.", "Write it as 30d, 12h or 90m."
+        ) from error
+
+
+async def _old(call: Call, before: datetime) -> int:
+    from procedo.ports import Filter
+
+    async with call.app() as app:
+        ended = await app.store.read(lambda reader: reader.runs(Filter(live=False, limit=2**31 - 1)))
+    return sum(1 for summary in ended if summary.ended_at is not None and summary.ended_at < before)
+
+
+async def _prune(call: Call, before: datetime) -> int:
+    async with call.app() as app:
+        return await app.store.write(lambda writer: writer.prune(before))
+
+
+def _asked(count: int, before: datetime) -> None:
+    if not has_controlling_terminal():
+        message = f"Nothing was deleted: there is no terminal to ask at about {count} runs."
+        raise Refused("no_terminal", message, "Pass --yes to delete without being asked.")
+    with controlling_terminal() as terminal:
+        question = f"Delete {count} runs that ended before {before:%Y-%m-%d %H:%M} UTC, with their records? [y/N]"
+        if not terminal.confirmed(question):
+            raise Refused("not_confirmed", "Nothing was deleted: it was not confirmed.")
+
+
+def run(call: Call) -> int:
+    """Delete."""
+    before = datetime.now(UTC) - _age(call["older_than"])
+    count = asyncio.run(_old(call, before))
+    if count and not call["dry_run"]:
+        if not call["yes"]:
+            _asked(count, before)
+        count = asyncio.run(_prune(call, before))
+    if call.json:
+        call.output.value({"runs": count, "ended_before": before.isoformat(), "deleted": not call["dry_run"]})
+    else:
+        would = "would be deleted" if call["dry_run"] else "deleted"
+        call.output.line(f"{count} runs {would} (ended before {before:%Y-%m-%d %H:%M} UTC).")
+    return 0

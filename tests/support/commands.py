@@ -1,0 +1,100 @@
+"""The command line as a real process, and a workspace for it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keyboard import Screen, at_keyboard
+from repository import ROOT
+
+__all__ = ["Done", "Workspace"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def value(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> Any:
+        """Standard error as one JSON line."""
+        return json.loads(self.err)
+
+
+def _environ(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    return kept | {"PYTHONPATH": str(ROOT / "src"), "HOME": str(home), "PYTHONWARNINGS": "error", "TERM": "dumb"}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder with procedures, and the commands that run in it without any terminal."""
+
+    root: Path
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, name: str, header: str, steps: str | None = None) -> Path:
+        """Write a procedure; `steps` is the text under `## Steps`."""
+        folder = self.root / "sops" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "SOP.toml").write_text(header, encoding="utf-8")
+        if steps is not None:
+            (folder / "SOP.md").write_text(f"# {name}\n\n## Steps\n\n{steps}", encoding="utf-8")
+        return folder
+
+    def simple(self, name: str, steps: str, *, mode: str = "auto", more: str = "") -> Path:
+        """Write a procedure of this mode."""
+        head = f'[sop]\nname = "{name}"\ndescription = "About {name}."\nexecution_mode = "{mode}"\n{more}'
+        return self.write(name, head, steps)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The environment of every command here."""
+        return {**_environ(self.root), **self.environ, **more}
+
+    def run(self, *words: str, typed: str = "", cwd: Path | None = None, **environ: str) -> Done:
+        """Run a command in a session of its own: no terminal is near."""
+        done = subprocess.run(
+            [sys.executable, "-m", "procedo", *words],
+            input=typed,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+            cwd=cwd or self.root,
+            env=self.environment(**environ),
+            start_new_session=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *words: str, typed: str = "") -> Any:
+        """The JSON answer of a command that succeeds."""
+        done = self.run(*words, "--json", typed=typed)
+        assert done.code == 0, done.err
+        return done.value
+
+    def person(
+        self,
+        *words: str,
+        answers: Sequence[str] = ("y",),
+        stdin: bytes | None = None,
+        piped: bool = False,
+        ahead: str = "",
+    ) -> Screen:
+        """Run a command at a terminal where a person answers its questions."""
+        environ = self.environment()
+        return at_keyboard(words, answers, cwd=self.root, environ=environ, stdin=stdin, piped=piped, ahead=ahead)
