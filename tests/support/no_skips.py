@@ -1,4 +1,4 @@
-"""Under `PROCEDO_CI=1` a skipped test is a failed one: what a developer's machine may lack, that of the checks may not."""
+"""Under `PROCEDO_CI=1` a skipped test is a failed one: there nothing may be missing."""
 
 import os
 from collections.abc import Generator
