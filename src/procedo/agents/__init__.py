@@ -1,0 +1,1 @@
+"""Agents of the registry: their contracts, what they may do, and what carries a contract out."""
