@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 
 from procedo.sopfile.checked import Checked
+from procedo.sopfile.flow import Flow
+from procedo.sopfile.flowcheck import check_flow
 from procedo.sopfile.names import check_names
+from procedo.sopfile.readcheck import check_reads
+from procedo.sopfile.riskcheck import check_risk
+from procedo.sopfile.stepcheck import check_steps
 from procedo.sopfile.surroundings import Surroundings
 
 __all__ = ["Checked", "check_library", "check_procedure"]
@@ -12,6 +17,12 @@ __all__ = ["Checked", "check_library", "check_procedure"]
 def check_procedure(one: Checked, around: Surroundings) -> None:
     """Everything that can be wrong with one procedure in this workspace; goes to its findings."""
     check_names(one, around)
+    check_steps(one)
+    if one.sop.steps:
+        flow = Flow(one.sop)
+        check_flow(one, flow)
+        check_reads(one, flow)
+        check_risk(one, flow, around)
 
 
 def check_library(all_of_them: Sequence[Checked]) -> None:
