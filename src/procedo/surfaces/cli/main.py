@@ -9,6 +9,7 @@ from procedo.errors import BadArgument, InvalidConfig, InvalidSop, NotFound, Pro
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import Output, standard
 from procedo.surfaces.cli.parser import parse, split, top_help
+from procedo.surfaces.cli.wording import as_command
 
 __all__ = ["main"]
 
@@ -17,7 +18,11 @@ _BROKEN_PIPE = 141
 
 
 def _error_value(error: ProcedoError) -> dict[str, object]:
-    value: dict[str, object] = {"code": error.code, "message": error.message, "hint": error.hint}
+    value: dict[str, object] = {
+        "code": error.code,
+        "message": as_command(error.message),
+        "hint": as_command(error.hint),
+    }
     if isinstance(error, NotFound) and error.near:
         value["near"] = list(error.near)
     if isinstance(error, InvalidSop | InvalidConfig) and error.problems:
@@ -29,12 +34,12 @@ def _complain(error: ProcedoError, notes: Output) -> int:
     if notes.json:
         notes.record(_error_value(error))
         return error.exit_code
-    notes.line(f"{notes.style('red', 'error:')} {error.message}")
+    notes.line(f"{notes.style('red', 'error:')} {as_command(error.message)}")
     if isinstance(error, InvalidSop | InvalidConfig):
         for problem in error.problems:
             notes.line(f"  {problem}")
     if error.hint:
-        notes.line(f"{notes.style('dim', 'hint:')} {error.hint}")
+        notes.line(f"{notes.style('dim', 'hint:')} {as_command(error.hint)}")
     return error.exit_code
 
 

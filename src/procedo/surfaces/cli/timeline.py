@@ -1,12 +1,10 @@
 """A run's record as sentences: one line for each thing that happened."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from procedo.core.model import Json
 from procedo.surfaces.cli.output import brief
-
-if TYPE_CHECKING:
-    from procedo.surfaces.shapes import RecordView
 
 __all__ = ["record_line"]
 
@@ -82,10 +80,9 @@ _SENTENCES: Final[Mapping[str, Callable[[Any], str]]] = {
 }
 
 
-def record_line(record: "RecordView") -> str:
+def record_line(kind: str, data: Json) -> str:
     """What one record says. A kind without a sentence, or data that was cut for display, is shown as it is."""
-    sentence = _SENTENCES.get(record["kind"])
-    data = record["data"]
+    sentence = _SENTENCES.get(kind)
     if sentence is None or not isinstance(data, dict) or data.get("cut") is True:
-        return f"{record['kind']} {brief(data)}"
+        return f"{kind} {brief(data)}"
     return sentence(data)

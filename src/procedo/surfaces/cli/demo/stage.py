@@ -52,6 +52,11 @@ class Stage:
             self.out.line(f"   {name} {part}")
         self.wait(1)
 
+    def terminal(self, text: str) -> None:
+        """Show a line as the person's terminal shows it."""
+        if not self.out.json:
+            self.out.line(f"   {self.out.style('blue', '|'.rjust(_NAME))} {text}")
+
     def must(self, happened: bool, what: str, found: object = "it did not happen") -> None:
         """Go on only when it did happen. Raises `DemoFailed`."""
         if not happened:

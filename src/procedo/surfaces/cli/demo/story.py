@@ -179,7 +179,7 @@ class Story:
             "y",
             cwd=self.workspace,
             environ={**self.environ, "NO_COLOR": "1"},
-            line=lambda text: stage.out.json or stage.out.line(f"   {stage.out.style('blue', '|'.rjust(9))} {text}"),
+            line=stage.terminal,
             before_typing=lambda: stage.wait(3),
         )
         stage.must(code == 0, "the person's yes is taken", f"exit code {code}")

@@ -50,6 +50,8 @@ async def _ids(call: Call, app: "App") -> tuple[str, ...]:
 
 
 async def _verify(call: Call) -> int:
+    from procedo.audit import verify
+
     async with call.app() as app:
         ids = await _ids(call, app)
         broken: dict[str, list[str]] = {}
@@ -57,7 +59,7 @@ async def _verify(call: Call) -> int:
         with Progress(Output.of(sys.stderr, call.environ, json=call.json)) as progress:
             for number, run_id in enumerate(ids, 1):
                 progress.say(f"run {number} of {len(ids)}")
-                found = await app.verify(run_id)
+                found = await verify(app.store, run_id)
                 records += found.records
                 if found.broken:
                     broken[run_id] = list(found.broken)

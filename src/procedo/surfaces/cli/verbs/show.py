@@ -60,7 +60,7 @@ def _procedure(call: Call, view: "DescribeView") -> None:
     out.pairs([(f"  {name}", text) for name, text in _inputs(view)] or [("  any JSON", "no schema is declared")])
     out.line("\nsteps")
     for step in view.get("steps", ()):
-        facts = [step[key] for key in ("kind", "agent", "capability", "sop") if key in step]  # type: ignore[literal-required]  # four text keys of the shape
+        facts = [step[key] for key in ("kind", "agent", "capability", "sop") if key in step]
         out.line(f"  {step['number']}. {out.style('bold', step['title'])}  {out.style('dim', ', '.join(facts))}")
         if step.get("gate"):
             out.line(f"     {out.style('yellow', 'gate')}: {step['gate']}")
@@ -119,7 +119,7 @@ def _run(call: Call, view: "HistoryView", now: datetime) -> None:
 
         call.output.line("\nrecord")
         for record in view["records"]:
-            call.output.line(f"  {record['seq']:>4}  {record_line(record)}")
+            call.output.line(f"  {record['seq']:>4}  {record_line(record['kind'], record['data'])}")
 
 
 async def _history(call: Call) -> "HistoryView":

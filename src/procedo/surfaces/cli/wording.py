@@ -1,0 +1,29 @@
+"""Advice that names a tool of the server, said with the command that does the same here."""
+
+import re
+from typing import Final
+
+__all__ = ["as_command"]
+
+_VERBS: Final = {
+    "list": "list",
+    "describe": "show",
+    "start": "start",
+    "status": "status",
+    "cancel": "cancel",
+    "resume": "resume",
+    "approve": "approve",
+}
+_TOOL: Final = re.compile(r"\bsop_(\w+)(?:\((['\"])([^'\"()]*)\2\))?")
+
+
+def _said(found: re.Match[str]) -> str:
+    verb = _VERBS.get(found[1])
+    if verb is None:
+        return found[0]
+    return f"procedo {verb} {found[3]}" if found[3] else f"procedo {verb}"
+
+
+def as_command(text: str) -> str:
+    """The text with `sop_describe('x')` written as `procedo show x`; tools without a command stay as they are."""
+    return _TOOL.sub(_said, text)
