@@ -1,7 +1,8 @@
 """The hash chain over a run's record: each link covers the one before it and the whole of its own line.
 
 A link is the SHA-256 of the previous link (32 zero bytes before the first) followed by the canonical JSON of
-the record without its hash: sorted keys, no blanks, ASCII. Whoever has an exported record can check it
+the record without its hash and without `execution_id`, which only repeats what its data say: sorted keys, no
+blanks, ASCII. Whoever has an exported record can check it
 with a few lines in any language.
 """
 
@@ -13,7 +14,7 @@ from typing import Final
 
 from procedo.core.model import Json
 from procedo.ports import Attribution, Record
-from procedo.stores.codec import canonical, moment
+from procedo.stores.codec import canonical, moment, quoted
 
 __all__ = ["GENESIS", "Link", "execution_of", "link", "linked"]
 
@@ -43,16 +44,15 @@ def execution_of(data: Json) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def linked(common: Link, first_seq: int, events: Sequence[tuple[str, Json, str]], before: bytes) -> list[bytes]:
-    """The links of one transition's events, each given as kind, data and canonical text of the data."""
+def linked(common: Link, first_seq: int, events: Sequence[tuple[str, str]], before: bytes) -> list[bytes]:
+    """The links of one transition's events, each given as its kind and the canonical text of its data."""
     who = common.who
-    head = f'{{"acting":{canonical(who.acting)},"at":"{moment(common.at)}","data":'
-    middle = f',"delegating":{canonical(who.delegating)},"execution_id":'
-    tail = f',"revision":{common.revision},"root":{canonical(who.root)},"run_id":{canonical(common.run_id)},"seq":'
+    head = f'{{"acting":{quoted(who.acting)},"at":"{moment(common.at)}","data":'
+    middle = f',"delegating":{quoted(who.delegating)},"kind":"'
+    tail = f'","revision":{common.revision},"root":{quoted(who.root)},"run_id":{quoted(common.run_id)},"seq":'
     links = []
-    for seq, (kind, data, written) in enumerate(events, first_seq):
-        execution = canonical(execution_of(data))
-        line = f'{head}{written}{middle}{execution},"kind":"{kind}"{tail}{seq}}}'
+    for seq, (kind, data) in enumerate(events, first_seq):
+        line = f"{head}{data}{middle}{kind}{tail}{seq}}}"
         before = hashlib.sha256(before + line.encode()).digest()
         links.append(before)
     return links
@@ -65,7 +65,6 @@ def link(record: Record, before: bytes) -> bytes:
         "at": moment(record.at),
         "data": record.data,
         "delegating": record.delegating,
-        "execution_id": record.execution_id,
         "kind": record.kind,
         "revision": record.revision,
         "root": record.root,

@@ -1,14 +1,16 @@
 """A run and the row that heads it: columns for what is asked about, one small JSON for the rest."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from procedo.core.state import Execution, Fan, Gate, Run, Status
 from procedo.ports import Summary
-from procedo.stores.codec import FORMAT, Body, Origin, decode, encode, instant, moment, parsed, text
+from procedo.stores.codec import FORMAT, Body, Origin, encode, instant, moment
 
-__all__ = ["COLUMNS", "SUMMARY", "columns", "reason", "run_of", "summary", "summary_of"]
+__all__ = ["COLUMNS", "SUMMARY", "altered", "columns", "reason", "run_of", "summary", "summary_of"]
 
 COLUMNS: Final = (
     "id", "sop", "digest", "version", "status", "reason", "started_at", "active_at", "ended_at", "key",
@@ -17,6 +19,19 @@ COLUMNS: Final = (
 """The columns that `columns` gives, in order; the last output has columns of its own."""
 
 SUMMARY: Final = "id, sop, version, digest, status, reason, started_at, active_at, ended_at, gates, parent_run"
+
+
+_PLACES: Final = {one.name: place for place, one in enumerate(fields(Run))}
+_values: Final = attrgetter(*_PLACES)
+
+
+def altered(run: Run, **changes: object) -> Run:
+    """The run with other values in some fields."""
+    # `dataclasses.replace` costs twice as much, and this is done several times for each transition.
+    values = list(_values(run))
+    for name, value in changes.items():
+        values[_PLACES[name]] = value
+    return Run(*values)
 
 
 def _moment(value: datetime | None) -> str | None:
@@ -38,21 +53,20 @@ def columns(run: Run, head_hash: bytes) -> tuple[Any, ...]:
         moment(run.active_at), None if run.end is None else moment(run.end.at), run.key,
         None if run.parent is None else run.parent.run, run.revision, run.seq, head_hash, int(run.holds_slot),
         _moment(run.slot_since), _moment(run.due_at), len(run.open_gates), len(run.fans), FORMAT,
-        text(encode(Body.of(run))),
+        encode(Body.of(run)),
     )  # fmt: skip
 
 
 def run_of(
     head: Mapping[str, Any],
-    origin: tuple[int, str],
+    body: Body,
+    first: Origin,
     last_output: Any,
     executions: Mapping[str, Execution],
     gates: Mapping[str, Gate],
     fans: Mapping[int, Fan],
 ) -> Run:
     """The run of a head row, with what is open in it."""
-    first = decode(Origin, parsed(origin[1]), origin[0])
-    body = decode(Body, parsed(head["body"]), head["format"])
     return Run(
         id=head["id"],
         sop=head["sop"],

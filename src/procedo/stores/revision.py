@@ -1,16 +1,18 @@
 """What every store checks before it saves a transition. Nothing is written when one of these fails."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
 from procedo.core.messages import Event
+from procedo.core.model import EMPTY
 from procedo.core.state import Run
 from procedo.errors import Conflict, StoreError
 from procedo.ports import StoredKey
+from procedo.stores.head import altered
 
-__all__ = ["Position", "check", "key_taken", "sealed"]
+__all__ = ["Position", "as_loaded", "check", "key_taken", "sealed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +76,11 @@ def key_taken(known: StoredKey) -> Conflict:
 
 def sealed(run: Run, head: bytes) -> Run:
     """The run as it is after its transition was written."""
-    return replace(run, head_hash=head.hex())
+    return altered(run, head_hash=head.hex())
+
+
+def as_loaded(run: Run) -> Run:
+    """The run as a later command finds it: with what is open, and without step states."""
+    executions = {execution.id: execution for execution in run.open_executions}
+    gates = {gate.id: gate for gate in run.open_gates}
+    return altered(run, executions=executions, gates=gates, steps=EMPTY)

@@ -57,8 +57,9 @@ CREATE TABLE origins (
     data   TEXT NOT NULL
 ) STRICT;
 
--- One row for each transition. `events` is an array of [kind, data]; `seq` is the number of the last of them and
--- `hash` the end of the hash chain after it. `delegating` and `root` are absent where they equal `acting`.
+-- One row for each transition. `events` is an array of [kind, data] in JSON, deflated (see ledger.py); `seq` is the
+-- number of the last of them and `hash` the end of the hash chain after it. `delegating` and `root` are absent
+-- where they equal `acting`.
 CREATE TABLE transitions (
     run        INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
     revision   INTEGER NOT NULL,
@@ -68,7 +69,7 @@ CREATE TABLE transitions (
     delegating TEXT,
     root       TEXT,
     format     INTEGER NOT NULL,
-    events     TEXT NOT NULL,
+    events     BLOB NOT NULL,
     hash       BLOB NOT NULL CHECK (length(hash) = 32),
     PRIMARY KEY (run, revision)
 ) STRICT, WITHOUT ROWID;
@@ -77,13 +78,10 @@ CREATE TABLE executions (
     run    INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
     id     TEXT NOT NULL,
     ord    INTEGER NOT NULL,
-    open   INTEGER NOT NULL CHECK (open IN (0, 1)),
     format INTEGER NOT NULL,
     data   TEXT NOT NULL,
     PRIMARY KEY (run, id)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX executions_open ON executions (run, ord) WHERE open = 1;
 
 -- `output` absent means that it is the output of the execution `completed`.
 CREATE TABLE steps (
@@ -111,7 +109,6 @@ CREATE TABLE gates (
 
 CREATE INDEX gates_of_run  ON gates (run, ord);
 CREATE INDEX gates_code    ON gates (code);
-CREATE INDEX gates_open    ON gates (run, ord)      WHERE open = 1;
 CREATE INDEX gates_waiting ON gates (waiting_since) WHERE open = 1;
 
 CREATE TABLE fans (
@@ -207,16 +204,42 @@ CREATE TRIGGER transitions_kept BEFORE DELETE ON transitions
 WHEN NOT EXISTS (SELECT 1 FROM pruning WHERE run = OLD.run)
 BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
 
--- The record, one line for each event, for people who read the file with SQL.
-CREATE VIEW events AS
-SELECT r.id AS run_id,
-       t.seq - json_array_length(t.events) + 1 + e.key AS seq,
-       t.revision,
-       t.at,
-       json_extract(e.value, '$[0]') AS kind,
-       json_extract(e.value, '$[1]') AS data,
-       t.acting,
-       coalesce(t.delegating, t.acting) AS delegating,
-       coalesce(t.root, t.acting) AS root
-FROM transitions AS t JOIN runs AS r USING (run), json_each(t.events) AS e
-ORDER BY t.run, t.revision, e.key;
+-- Who may come in: tokens, logins at the web page, and runs that belong to one caller.
+
+CREATE TABLE tokens (
+    token      INTEGER PRIMARY KEY,
+    id         TEXT NOT NULL UNIQUE,
+    name       TEXT NOT NULL,
+    digest     TEXT NOT NULL UNIQUE CHECK (length(digest) = 64),
+    subject    TEXT NOT NULL CHECK (subject <> ''),
+    kind       TEXT NOT NULL CHECK (kind IN ('human', 'agent')),
+    roles      TEXT NOT NULL,
+    groups     TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at TEXT,
+    revoked_at TEXT
+) STRICT;
+
+CREATE TRIGGER tokens_fixed BEFORE UPDATE ON tokens
+WHEN OLD.revoked_at IS NOT NULL OR NEW.revoked_at IS NULL
+BEGIN SELECT RAISE(ABORT, 'a token is revoked once, and never changed otherwise'); END;
+
+CREATE TRIGGER tokens_kept BEFORE DELETE ON tokens
+BEGIN SELECT RAISE(ABORT, 'tokens stay in the record'); END;
+
+CREATE TABLE logins (
+    digest     TEXT NOT NULL PRIMARY KEY CHECK (length(digest) = 64),
+    subject    TEXT NOT NULL CHECK (subject <> ''),
+    token      TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    expires_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A run without a row here belongs to the operators of the server.
+CREATE TABLE owners (
+    run   INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+    owner TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX owners_owner ON owners (owner);

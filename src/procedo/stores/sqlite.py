@@ -14,6 +14,7 @@ from procedo.errors import StoreError
 from procedo.ports import Reader, Writer
 from procedo.stores.connection import Connect, immediate, open_connection, store_error
 from procedo.stores.lane import Lane
+from procedo.stores.recent import Recent
 from procedo.stores.sqlite_reader import SqliteReader
 from procedo.stores.sqlite_writer import SqliteWriter
 from procedo.stores.watch import Watch
@@ -37,6 +38,7 @@ class SqliteStore:
         self._reading = Lane("procedo-read")
         self._closing = threading.Event()
         self._connections: dict[Lane, sqlite3.Connection] = {}
+        self._recent = Recent()
         self._watch = Watch(self._outside_version)
 
     @classmethod
@@ -106,7 +108,8 @@ class SqliteStore:
         try:
             immediate(connection, self._path, self._patience_s, self._closing.is_set)
             try:
-                result = work(SqliteWriter(connection))
+                writer = SqliteWriter(connection, self._recent)
+                result = work(writer)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
@@ -115,6 +118,7 @@ class SqliteStore:
             raise store_error(error, self._path) from error
         except UnicodeEncodeError as error:
             raise StoreError("no_text", f"A name or key cannot be kept: {error}.", "Use valid Unicode.") from error
+        self._recent.keep(writer.saved)
         self._watch.committed()
         return result
 
@@ -123,7 +127,7 @@ class SqliteStore:
         try:
             connection.execute("BEGIN")
             try:
-                return work(SqliteReader(connection))
+                return work(SqliteReader(connection, self._recent))
             finally:
                 if connection.in_transaction:
                     connection.execute("COMMIT")

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,9 +9,11 @@ from procedo.core.admission import Load
 from procedo.core.model import EMPTY, Json
 from procedo.core.state import Arrival, Execution, Fan, Gate, Run, Status, StepState
 from procedo.ports import Definition, Filter, OpenGate, Record, StoredKey, Summary
-from procedo.stores.codec import decode, instant, moment, parsed
-from procedo.stores.head import COLUMNS, SUMMARY, run_of, summary
-from procedo.stores.ledger import records
+from procedo.stores.codec import Body, Origin, decode, instant, moment, parsed
+from procedo.stores.head import COLUMNS, SUMMARY, altered, run_of, summary
+from procedo.stores.ledger import missing, records
+from procedo.stores.recent import Known, Recent
+from procedo.stores.sqlite_access import AccessReader
 
 __all__ = ["SqliteReader"]
 
@@ -36,42 +37,59 @@ def _open_gate(row: tuple[str, str, str, int, str]) -> OpenGate:
     return OpenGate(run_id, sop, digest, decode(Gate, parsed(data), version))
 
 
-class SqliteReader:
+class SqliteReader(AccessReader):
     """A `Reader` on one connection; lives as long as its transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:
         self._connection = connection
-        self._numbers: dict[str, int] = {}
-        self._heads: dict[str, dict[str, Any]] = {}
+        self._recent = recent
+        self._known: dict[str, Known] = {}
 
     # --- one run ---------------------------------------------------------------------------------
 
     def run(self, run_id: str) -> Run | None:
         """See `Reader.run`."""
+        known = self._find(run_id)
+        return None if known is None else known.run
+
+    def _find(self, run_id: str) -> Known | None:
+        """A run as it is in this transaction."""
+        if run_id in self._known:
+            return self._known[run_id]
+        known = self._recent.get(run_id)
+        if known is not None:
+            row = self._connection.execute("SELECT head_hash FROM runs WHERE run = ?", (known.number,)).fetchone()
+            if row is None or row[0] != known.head["head_hash"]:
+                known = None
+        known = known or self._read(run_id)
+        if known is not None:
+            self._known[run_id] = known
+        return known
+
+    def _read(self, run_id: str) -> Known | None:
         row = self._connection.execute(_RUN, (run_id,)).fetchone()
         if row is None:
             return None
         number, version, origin = row[:3]
         head = dict(zip(_NAMES, row[3:], strict=True))
-        self._numbers[run_id] = number
-        self._heads[run_id] = head
-        live = head["ended_at"] is None
-        return run_of(
+        body = decode(Body, parsed(head["body"]), head["format"])
+        run = run_of(
             head,
-            (version, origin),
+            body,
+            decode(Origin, parsed(origin), version),
             self._last_output(number, head),
-            self._open_executions(number) if live else EMPTY,
-            self._open_gates(number) if head["gates"] else EMPTY,
+            {id_: self._execution(number, id_) for id_ in body.executions},
+            {id_: self._gate(number, id_) for id_ in body.gates},
             self._fans(number) if head["fans"] else EMPTY,
         )
+        return Known(number, head, run, EMPTY)
 
     def _number(self, run_id: str) -> int | None:
-        if run_id not in self._numbers:
-            row = self._connection.execute("SELECT run FROM runs WHERE id = ?", (run_id,)).fetchone()
-            if row is None:
-                return None
-            self._numbers[run_id] = row[0]
-        return self._numbers[run_id]
+        known = self._known.get(run_id) or self._recent.get(run_id)
+        if known is not None:
+            return known.number
+        row = self._connection.execute("SELECT run FROM runs WHERE id = ?", (run_id,)).fetchone()
+        return None if row is None else row[0]
 
     def _last_output(self, number: int, head: Mapping[str, Any]) -> Json:
         if head["last_output_of"] is None:
@@ -83,15 +101,20 @@ class SqliteReader:
         row = self._connection.execute(sql, (number, execution_id)).fetchone()
         return None if row is None else _outcome(row[0])
 
-    def _open_executions(self, number: int) -> Mapping[str, Execution]:
-        sql = "SELECT format, data FROM executions WHERE run = ? AND open = 1 ORDER BY ord"
-        found = (decode(Execution, parsed(data), version) for version, data in self._connection.execute(sql, (number,)))
-        return {execution.id: execution for execution in found}
+    def _execution(self, number: int | None, execution_id: str) -> Execution:
+        sql = "SELECT format, data FROM executions WHERE run = ? AND id = ?"
+        row = self._connection.execute(sql, (number, execution_id)).fetchone()
+        if row is None:
+            raise missing(f"execution {execution_id}")
+        return decode(Execution, parsed(row[1]), row[0])
 
-    def _open_gates(self, number: int) -> Mapping[str, Gate]:
-        sql = "SELECT format, data FROM gates WHERE run = ? AND open = 1 ORDER BY ord"
-        found = (decode(Gate, parsed(data), version) for version, data in self._connection.execute(sql, (number,)))
-        return {gate.id: gate for gate in found}
+    def _gate(self, number: int | None, gate_id: str) -> Gate:
+        row = self._connection.execute(
+            "SELECT format, data FROM gates WHERE id = ? AND run = ?", (gate_id, number)
+        ).fetchone()
+        if row is None:
+            raise missing(f"gate {gate_id}")
+        return decode(Gate, parsed(row[1]), row[0])
 
     def _fans(self, number: int) -> Mapping[int, Fan]:
         sql = "SELECT step, following, format, arrival, items FROM fans WHERE run = ? ORDER BY step"
@@ -116,11 +139,16 @@ class SqliteReader:
     def with_steps(self, run: Run, steps: Iterable[int]) -> Run:
         """See `Reader.with_steps`."""
         number = self._number(run.id)
+        known = self._known.get(run.id)
+        fresh = EMPTY if known is None or known.run.head_hash != run.head_hash else known.steps
         sql = """SELECT s.visits, s.executions, s.completed, s.output, s.opened_seq, s.completed_seq, e.data
                  FROM steps AS s LEFT JOIN executions AS e ON e.run = s.run AND e.id = s.completed
                  WHERE s.run = ? AND s.step = ?"""
         states = dict(run.steps)
         for step in steps:
+            if step in fresh:
+                states[step] = fresh[step]
+                continue
             row = self._connection.execute(sql, (number, step)).fetchone()
             if row is None:
                 states[step] = StepState()
@@ -128,7 +156,7 @@ class SqliteReader:
             visits, executions, completed, output, opened_seq, completed_seq, data = row
             value = parsed(output) if output is not None else None if data is None else _outcome(data)
             states[step] = StepState(visits, executions, completed, value, opened_seq, completed_seq)
-        return replace(run, steps=states)
+        return altered(run, steps=states)
 
     def with_executions(self, run: Run, ids: Iterable[str]) -> Run:
         """See `Reader.with_executions`."""
@@ -140,7 +168,7 @@ class SqliteReader:
                 row = self._connection.execute(sql, (number, execution_id)).fetchone()
                 if row is not None:
                     executions[execution_id] = decode(Execution, parsed(row[1]), row[0])
-        return replace(run, executions=executions)
+        return altered(run, executions=executions)
 
     def with_gate(self, run: Run, gate_id: str) -> Run:
         """See `Reader.with_gate`."""
@@ -150,7 +178,7 @@ class SqliteReader:
         row = self._connection.execute(sql, (gate_id, self._number(run.id))).fetchone()
         if row is None:
             return run
-        return replace(run, gates={**run.gates, gate_id: decode(Gate, parsed(row[1]), row[0])})
+        return altered(run, gates={**run.gates, gate_id: decode(Gate, parsed(row[1]), row[0])})
 
     def executions(self, run_id: str) -> tuple[Execution, ...]:
         """See `Reader.executions`."""

@@ -1,6 +1,7 @@
 """Writes inside one immediate SQLite transaction."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -15,7 +16,9 @@ from procedo.stores.chain import GENESIS, Link
 from procedo.stores.codec import FORMAT, Origin, encode, moment, text
 from procedo.stores.head import COLUMNS, columns
 from procedo.stores.ledger import append, prepared
-from procedo.stores.revision import Position, check, key_taken, sealed
+from procedo.stores.recent import Known, Recent
+from procedo.stores.revision import Position, as_loaded, check, key_taken, sealed
+from procedo.stores.sqlite_access import AccessWriter
 from procedo.stores.sqlite_reader import SqliteReader
 
 __all__ = ["SqliteWriter"]
@@ -23,8 +26,8 @@ __all__ = ["SqliteWriter"]
 _INLINE: Final = 512
 """Outputs up to this many characters are kept in the head row; longer ones stay with their execution only."""
 
-_PUT_EXECUTION: Final = """INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET open = excluded.open, format = excluded.format, data = excluded.data"""
+_PUT_EXECUTION: Final = """INSERT INTO executions VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET format = excluded.format, data = excluded.data"""
 _PUT_GATE: Final = """INSERT INTO gates VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET open = excluded.open, waiting_since = excluded.waiting_since,
     format = excluded.format, data = excluded.data"""
@@ -51,7 +54,7 @@ def _own_output(output: Json, execution: Execution | None) -> str | None:
     return text(output)
 
 
-def _position(head: dict[str, Any]) -> Position:
+def _position(head: Mapping[str, Any]) -> Position:
     return Position(head["revision"], head["seq"], head["head_hash"].hex(), head["ended_at"] is not None)
 
 
@@ -65,48 +68,51 @@ def _last_output(run: Run) -> dict[str, str | None]:
     return {"last_output": written, "last_output_of": None}
 
 
-class SqliteWriter(SqliteReader):
+class SqliteWriter(SqliteReader, AccessWriter):
     """A `Writer` on one connection; lives as long as its transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:
+        super().__init__(connection, recent)
+        self._saved: dict[str, Known] = {}
+
+    @property
+    def saved(self) -> Mapping[str, Known]:
+        """The runs that were saved in this transaction; true once it is committed."""
+        return self._saved
 
     def save(self, before: Run | None, after: Run, events: Sequence[Event], who: Attribution, now: datetime) -> Run:
         """See `Writer.save`."""
-        head = self._stored_head(after.id)
-        check(None if head is None else _position(head), before, after, events)
-        previous = GENESIS if head is None else head["head_hash"]
+        known = self._find(after.id)
+        check(None if known is None else _position(known.head), before, after, events)
+        previous = GENESIS if known is None else known.head["head_hash"]
         row = prepared(Link(after.id, after.revision, now, who), after.seq, events, previous)
         values = dict(zip(COLUMNS, columns(after, row[-1]), strict=True))
         if before is None or after.last_output is not before.last_output:
             values |= _last_output(after)
-        number = self._begin(after, values) if head is None else self._overwrite(after.id, head, values)
+        number = self._begin(after, values) if known is None else self._overwrite(known, values)
         append(self._connection, number, row)
         self._put_executions(number, before, after)
         self._put_steps(number, before, after)
         self._put_gates(number, before, after)
         self._put_fans(number, before, after)
-        return sealed(after, row[-1])
-
-    def _stored_head(self, run_id: str) -> dict[str, Any] | None:
-        if run_id not in self._heads:
-            self.run(run_id)
-        return self._heads.get(run_id)
+        after = sealed(after, row[-1])
+        head = {"last_output": None, "last_output_of": None, **({} if known is None else known.head), **values}
+        self._known[after.id] = self._saved[after.id] = Known(number, head, as_loaded(after), after.steps)
+        return after
 
     def _begin(self, run: Run, values: dict[str, Any]) -> int:
         sql = f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608  # columns
         number = self._connection.execute(sql, tuple(values.values())).lastrowid
         if number is None:
             raise StoreError("no_row", f"Run {run.id} was not stored.")
-        origin = (number, FORMAT, text(encode(Origin.of(run))))
+        origin = (number, FORMAT, encode(Origin.of(run)))
         self._connection.execute("INSERT INTO origins VALUES (?, ?, ?)", origin)
-        self._numbers[run.id] = number
-        self._heads[run.id] = {"last_output": None, "last_output_of": None, **values}
         return number
 
-    def _overwrite(self, run_id: str, head: dict[str, Any], values: dict[str, Any]) -> int:
-        changed = {name: value for name, value in values.items() if head[name] != value}
-        number = self._numbers[run_id]
-        self._connection.execute(_update_head(tuple(changed)), (*changed.values(), number))
-        head |= changed
-        return number
+    def _overwrite(self, known: Known, values: dict[str, Any]) -> int:
+        changed = {name: value for name, value in values.items() if known.head[name] != value}
+        self._connection.execute(_update_head(tuple(changed)), (*changed.values(), known.number))
+        return known.number
 
     def _put_executions(self, number: int, before: Run | None, after: Run) -> None:
         known = EMPTY if before is None else before.executions
@@ -115,8 +121,7 @@ class SqliteWriter(SqliteReader):
         for execution in after.executions.values():
             if known.get(execution.id) is not execution:
                 ord_ += execution.id not in known
-                is_open = not execution.phase.closed
-                rows.append((number, execution.id, ord_, is_open, FORMAT, text(encode(execution))))
+                rows.append((number, execution.id, ord_, FORMAT, encode(execution)))
         if rows:
             self._connection.executemany(_PUT_EXECUTION, rows)
 
@@ -128,7 +133,7 @@ class SqliteWriter(SqliteReader):
             if known.get(gate.id) is not gate:
                 ord_ += gate.id not in known
                 since = moment(gate.waiting_since)
-                rows.append((gate.id, number, ord_, gate.code, gate.open, since, FORMAT, text(encode(gate))))
+                rows.append((gate.id, number, ord_, gate.code, gate.open, since, FORMAT, encode(gate)))
         if rows:
             self._connection.executemany(_PUT_GATE, rows)
 
@@ -163,7 +168,7 @@ class SqliteWriter(SqliteReader):
 
     def _put_fan(self, number: int, step: int, old: Fan | None, fan: Fan, run: Run) -> None:
         if old is None:
-            row = (number, step, fan.following, FORMAT, text(encode(fan.arrival)), text(fan.items))
+            row = (number, step, fan.following, FORMAT, encode(fan.arrival), text(fan.items))
             self._connection.execute("INSERT INTO fans VALUES (?, ?, ?, ?, ?, ?)", row)
         elif old.following != fan.following:
             sql = "UPDATE fans SET following = ? WHERE run = ? AND step = ?"
@@ -228,6 +233,5 @@ class SqliteWriter(SqliteReader):
         count = run("DELETE FROM runs WHERE run IN (SELECT run FROM pruning)").rowcount
         run("DELETE FROM pruning")
         run("DELETE FROM definitions WHERE digest NOT IN (SELECT digest FROM runs)")
-        self._numbers.clear()
-        self._heads.clear()
+        self._known.clear()
         return count

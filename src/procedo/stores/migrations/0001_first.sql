@@ -53,8 +53,9 @@ CREATE TABLE origins (
     data   TEXT NOT NULL
 ) STRICT;
 
--- One row for each transition. `events` is an array of [kind, data]; `seq` is the number of the last of them and
--- `hash` the end of the hash chain after it. `delegating` and `root` are absent where they equal `acting`.
+-- One row for each transition. `events` is an array of [kind, data] in JSON, deflated (see ledger.py); `seq` is the
+-- number of the last of them and `hash` the end of the hash chain after it. `delegating` and `root` are absent
+-- where they equal `acting`.
 CREATE TABLE transitions (
     run        INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
     revision   INTEGER NOT NULL,
@@ -64,7 +65,7 @@ CREATE TABLE transitions (
     delegating TEXT,
     root       TEXT,
     format     INTEGER NOT NULL,
-    events     TEXT NOT NULL,
+    events     BLOB NOT NULL,
     hash       BLOB NOT NULL CHECK (length(hash) = 32),
     PRIMARY KEY (run, revision)
 ) STRICT, WITHOUT ROWID;
@@ -73,13 +74,10 @@ CREATE TABLE executions (
     run    INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
     id     TEXT NOT NULL,
     ord    INTEGER NOT NULL,
-    open   INTEGER NOT NULL CHECK (open IN (0, 1)),
     format INTEGER NOT NULL,
     data   TEXT NOT NULL,
     PRIMARY KEY (run, id)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX executions_open ON executions (run, ord) WHERE open = 1;
 
 -- `output` absent means that it is the output of the execution `completed`.
 CREATE TABLE steps (
@@ -107,7 +105,6 @@ CREATE TABLE gates (
 
 CREATE INDEX gates_of_run  ON gates (run, ord);
 CREATE INDEX gates_code    ON gates (code);
-CREATE INDEX gates_open    ON gates (run, ord)      WHERE open = 1;
 CREATE INDEX gates_waiting ON gates (waiting_since) WHERE open = 1;
 
 CREATE TABLE fans (
@@ -202,17 +199,3 @@ BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
 CREATE TRIGGER transitions_kept BEFORE DELETE ON transitions
 WHEN NOT EXISTS (SELECT 1 FROM pruning WHERE run = OLD.run)
 BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
-
--- The record, one line for each event, for people who read the file with SQL.
-CREATE VIEW events AS
-SELECT r.id AS run_id,
-       t.seq - json_array_length(t.events) + 1 + e.key AS seq,
-       t.revision,
-       t.at,
-       json_extract(e.value, '$[0]') AS kind,
-       json_extract(e.value, '$[1]') AS data,
-       t.acting,
-       coalesce(t.delegating, t.acting) AS delegating,
-       coalesce(t.root, t.acting) AS root
-FROM transitions AS t JOIN runs AS r USING (run), json_each(t.events) AS e
-ORDER BY t.run, t.revision, e.key;

@@ -1,0 +1,45 @@
+"""Runs that this process saved lately, so that the next command need not read them again.
+
+An entry counts only while its hash is the one in the file: the hash covers the whole history, so whoever
+else has moved the run meanwhile has also changed the hash. Entries are made from committed transitions only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from procedo.core.state import Run, StepState
+
+__all__ = ["Known", "Recent"]
+
+_CAPACITY: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A run as it is loaded: its number and head row, what is open in it, and the step states last in use."""
+
+    number: int
+    head: Mapping[str, Any]
+    run: Run
+    steps: Mapping[int, StepState]
+
+
+class Recent:
+    """The latest runs. Written in the writing thread only; other threads may look."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Known] = {}
+
+    def get(self, run_id: str) -> Known | None:
+        """What is known of a run."""
+        return self._entries.get(run_id)
+
+    def keep(self, entries: Mapping[str, Known]) -> None:
+        """Take over what a committed transaction has saved; the oldest entries make room."""
+        for run_id, known in entries.items():
+            self._entries.pop(run_id, None)
+            if not known.run.end:
+                self._entries[run_id] = known
+        while len(self._entries) > _CAPACITY:
+            del self._entries[next(iter(self._entries))]
