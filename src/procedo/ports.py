@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from procedo.core.access import Login, Token
 from procedo.core.admission import Load
 from procedo.core.messages import Event
 from procedo.core.model import Json
@@ -224,6 +225,24 @@ class Reader(Protocol):
     def key(self, scope: str, key: str) -> StoredKey | None:
         """A known idempotency key."""
 
+    def owner(self, run_id: str) -> str | None:
+        """The principal key of whom a run belongs to; None for one that belongs to this server's operators."""
+
+    def owned(self, owner: str, wanted: Filter) -> tuple[Summary, ...]:
+        """Runs of one owner, the most recently active first."""
+
+    def owned_counts(self, owner: str, sop: str | None = None) -> Mapping[Status, int]:
+        """How many runs of one owner have each status."""
+
+    def tokens(self) -> tuple[Token, ...]:
+        """Every token, ended ones included, the oldest first."""
+
+    def token(self, digest: str) -> Token | None:
+        """The token whose secret has this digest, also when it has ended."""
+
+    def login(self, digest: str) -> Login | None:
+        """The login whose secret has this digest, also when it has expired."""
+
 
 class Writer(Reader, Protocol):
     """Reads and writes inside one immediate transaction."""
@@ -240,6 +259,18 @@ class Writer(Reader, Protocol):
 
     def put_key(self, key: StoredKey) -> None:
         """Remember an idempotency key."""
+
+    def put_owner(self, run_id: str, owner: str) -> None:
+        """Let a run belong to a principal key, for ever."""
+
+    def put_token(self, token: Token) -> None:
+        """Keep a token; of one that is known, only `revoked_at` changes."""
+
+    def put_login(self, login: Login) -> None:
+        """Keep a login, and forget those that expired before it was made."""
+
+    def drop_login(self, digest: str) -> None:
+        """Forget a login."""
 
     def put_jobs(self, jobs: Sequence[Job]) -> None:
         """Add jobs of the embedded carrier; an id that was ever added changes nothing."""

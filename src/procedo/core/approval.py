@@ -30,7 +30,8 @@ class Policy:
     `members` None admits any human; otherwise bare subjects or `source:subject`. `timeout_s` 0 never
     expires. `reminders` bounds how often a gate is put again before it is denied. `agents` are
     agent subjects that may decide although they are not human. `distinct_from` names roles
-    that may not decide: `executor`, `starter`.
+    that may not decide: `executor`, `starter`. `by_token` opens the group to those whose credential
+    names it; otherwise only its listed members count.
     """
 
     name: str = "human"
@@ -43,6 +44,7 @@ class Policy:
     reminders: int = 3
     agents: frozenset[str] = frozenset()
     out_of_band: bool = False
+    by_token: bool = False
 
 
 HUMAN: Final = Policy()
@@ -50,7 +52,7 @@ HUMAN: Final = Policy()
 _APPROVAL: Final = (Verdict.APPROVE, Verdict.DENY, Verdict.RETRACT)
 ANSWERS: Final[Mapping[GateKind, tuple[Verdict, ...]]] = {
     GateKind.APPROVAL: _APPROVAL,
-    GateKind.CHECKPOINT: (*_APPROVAL, Verdict.AMEND, Verdict.REVISE),
+    GateKind.CHECKPOINT: (*_APPROVAL, Verdict.AMEND),
     GateKind.TOOL_CALL: (*_APPROVAL, Verdict.AMEND),
     GateKind.INTERRUPTED: (Verdict.REPEAT, Verdict.SKIP, Verdict.FAIL),
     GateKind.VERIFY: _APPROVAL,
@@ -72,14 +74,19 @@ def _listed(principal: Principal, names: frozenset[str]) -> bool:
     return any(name.strip().casefold() in wanted for name in names)
 
 
+def _is_member(policy: Policy, principal: Principal) -> bool:
+    if policy.members is None or _listed(principal, policy.members):
+        return True
+    return policy.by_token and policy.group in principal.groups
+
+
 def objection(policy: Policy, principal: Principal, run: Run) -> str | None:
     """Why this principal may not decide under this policy, or None."""
     if not principal.identity:
         return "the caller has no identity, and only an identified person decides"
     if principal.kind is not PrincipalKind.HUMAN and not _listed(principal, policy.agents):
         return f"{principal} is not a person, and policy {policy.name!r} names no agent that may decide"
-    is_member = policy.members is None or _listed(principal, policy.members)
-    if principal.kind is PrincipalKind.HUMAN and not is_member:
+    if principal.kind is PrincipalKind.HUMAN and not _is_member(policy, principal):
         return f"{principal} is not a member of group {policy.group!r}, which policy {policy.name!r} requires"
     if "executor" in policy.distinct_from and principal.key in run.executors:
         return f"{principal} executed steps of this run, and the executor never decides"
