@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jsonschema import validate
 from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.server import MCPServer
@@ -21,6 +22,7 @@ from mcp.types import (
 )
 
 from procedo.app import App, open_app
+from procedo.surfaces.mcp.contracts import CONTRACTS
 from procedo.surfaces.mcp.server import build_server
 
 ERAS = ("legacy", "auto")
@@ -122,7 +124,7 @@ class User:
     answers: list[ElicitResult] = field(default_factory=list)
     asked: list[ElicitRequestFormParams] = field(default_factory=list)
 
-    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def __call__(self, _: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         assert isinstance(params, ElicitRequestFormParams)
         self.asked.append(params)
         return self.answers[len(self.asked) - 1]
@@ -147,8 +149,10 @@ class Host:
         """The structured answer of a call that goes well, as it would travel."""
         result = await self.result(tool, **arguments)
         assert not result.is_error, text_of(result)
-        assert result.structured_content is not None
-        return json.loads(json.dumps(result.structured_content))
+        view = json.loads(json.dumps(result.structured_content))
+        (contract,) = [contract for contract in CONTRACTS if contract.name == tool]
+        validate(view, contract.output)
+        return view
 
     async def refused(self, tool: str, /, **arguments: Any) -> str:
         """The text of a refusal."""

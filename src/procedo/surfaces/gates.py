@@ -29,7 +29,7 @@ def may_decide(policy: Policy | None, gate: Gate) -> str:
     if policy.agents:
         words += f", or agent {', '.join(sorted(policy.agents))}"
     barred = [f"the run's {role}" for role in policy.distinct_from]
-    return f"{words}; not {' nor '.join(barred)}" if barred else words
+    return f"{words} (not {' nor '.join(barred)})" if barred else words
 
 
 def may_ask_here(policy: Policy | None, run: Run, surface: Surface) -> bool:

@@ -118,7 +118,7 @@ def _gate(action: WaitView | CheckpointView, marker: str) -> str:
     parts = [
         f"{kind} {gate['code']} ({gate['gate_id']}) at {_name(action['step'])}: {facts}.",
         framed(marker, "Question", gate["asks"]),
-        f"A person decides: {gate['may_decide']}. Answers: {', '.join(gate['answers'])}.",
+        f"Who decides: {gate['may_decide']}. Answers: {', '.join(gate['answers'])}.",
         f"Where: {action['where']}, gate {gate['code']}.",
     ]
     if "policy" in gate:
@@ -131,7 +131,10 @@ def _gate(action: WaitView | CheckpointView, marker: str) -> str:
     if action["action"] == "checkpoint_wait" and "state_file" in action:
         parts.append(f"State file: {action['state_file']}")
     parts += [framed(marker, "To be decided on (data)", gate["content"])]
-    parts.append("Do not poll: calling again is of no use until a person has decided. " + _call(action["call"]))
+    if "when" in action["call"]:
+        parts.append("Do not poll: calling again is of no use until a person has decided. " + _call(action["call"]))
+    else:
+        parts.append("The person can be asked here, once; polling is of no use. " + _call(action["call"]))
     return "\n".join(parts)
 
 

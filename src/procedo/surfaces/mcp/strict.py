@@ -69,7 +69,7 @@ def _wrong(problem: Any, known: list[str]) -> str:
         return f"{name} is missing"
     if problem["type"] == "extra_forbidden":
         near = get_close_matches(name, known, n=1)
-        return f"unknown argument {name!r}" + (f", did you mean {near[0]!r}?" if near else "")
+        return f"unknown argument {name!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
     return f"{name}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"
 
 

@@ -57,7 +57,7 @@ async def sop_list(
 ) -> CallToolResult:
     """List the procedures."""
     app = engine(ctx)
-    entries = (app.library.get(name),) if name else app.library.entries()
+    entries = (app.library.find(name),) if name else app.library.entries()
     view = catalogue_view(app.settings.sops_dir, entries, app.settings, priority="" if priority == "any" else priority)
     return _reply(view, catalogue_text(view))
 
@@ -84,7 +84,7 @@ async def sop_start(
 
 
 def _meant(sop: Sop | None, inputs: str) -> Json:
-    """Some hosts send an object as its text: read as JSON only where the schema refuses the text and takes that."""
+    """Some hosts send an object as its text: it is read as JSON only where the schema refuses the text itself."""
     schema = sop.inputs.schema if sop is not None and sop.inputs is not None else None
     if schema is None or not schema.violations(inputs):
         return inputs
@@ -92,7 +92,7 @@ def _meant(sop: Sop | None, inputs: str) -> Json:
         value = json.loads(inputs)
     except (ValueError, RecursionError):
         return inputs
-    return inputs if schema.violations(value) else value
+    return value if isinstance(value, dict | list) or not schema.violations(value) else inputs
 
 
 async def sop_advance(

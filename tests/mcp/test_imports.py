@@ -1,0 +1,54 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from mcp_host import workspace
+
+FORBIDDEN = (
+    "aiosqlite",
+    "cel",
+    "common_expression_language",
+    "hypothesis",
+    "jinja2",
+    "jsonschema",
+    "pydantic_ai",
+    "procedo.capabilities.http_request",
+    "procedo.surfaces.cli.demo",
+    "uvicorn",
+)
+PROBE = """
+import asyncio, json, sys
+from pathlib import Path
+from procedo.app import open_app
+from procedo.surfaces.mcp.stdio import log_to_stderr
+from procedo.surfaces.mcp.server import build_server
+
+async def main():
+    async with open_app(Path(sys.argv[1])) as app:
+        build_server(app)
+    print(json.dumps(sorted(sys.modules)))
+
+log_to_stderr()
+asyncio.run(main())
+"""
+
+
+def loaded(folder: Path) -> list[str]:
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    names: list[str] = json.loads(done.stdout)
+    return names
+
+
+def test_a_server_that_has_started_has_loaded_only_what_it_needs(tmp_path: Path) -> None:
+    names = loaded(workspace(tmp_path))
+    assert "mcp.server.mcpserver" in names
+    assert [name for name in names if name.startswith(FORBIDDEN)] == []
