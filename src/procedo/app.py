@@ -5,7 +5,7 @@ Nothing is built and no environment is read on import.
 
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,8 +13,11 @@ from pathlib import Path
 
 import anyio
 
+from procedo.access.ownership import OwnStore
+from procedo.access.tokens import Tokens
 from procedo.capabilities.registry import built_in
 from procedo.config import Settings, load
+from procedo.core.principal import Principal
 from procedo.definitions import compile_definition
 from procedo.driver import Driver
 from procedo.ports import Capabilities, Clock, Ids, Store
@@ -70,6 +73,14 @@ class App:
     capabilities: Capabilities
     carrier: Embedded
     driver: Driver
+    clock: Clock
+    runs_of: Callable[[Principal], Runs]
+    """The verbs for one caller, to whom the runs of everybody else do not exist."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The credentials of this workspace."""
+        return Tokens(self.store, self.clock.now)
 
 
 def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings:
@@ -91,8 +102,22 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
     carrier = Embedded(store, clock, lease_s=settings.lease_s)
     transitions = Transitions(settings, carrier, clock.now, compile_definition)
     state_files = StateFiles(settings.data_dir / "state", store, decode_event)
-    runs = Runs(store, library, settings, transitions, state_files, clock, ids)
-    return App(settings, library, store, runs, capabilities, carrier, Driver(runs, store, capabilities))
+
+    def over(seen: Store) -> Runs:
+        return Runs(seen, library, settings, transitions, state_files, clock, ids)
+
+    runs = over(store)
+    return App(
+        settings,
+        library,
+        store,
+        runs,
+        capabilities,
+        carrier,
+        Driver(runs, store, capabilities),
+        clock,
+        runs_of=lambda caller: over(OwnStore(store, caller)),
+    )
 
 
 @asynccontextmanager
