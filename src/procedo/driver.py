@@ -179,6 +179,12 @@ class Driver:
         await self._runs.command(child.parent.run, command)
 
     async def _cancel_children(self, claim: Claim) -> None:
+        parent = (await self._runs.look(claim.job.run_id)).run
+        wanted = {e.id for e in parent.open_executions}
         for child in await self._store.read(lambda reader: reader.children(claim.job.run_id)):
-            if not child.status.final:
-                await self._runs.command(child.run_id, m.Cancel(f"its parent {claim.job.run_id} has ended", SYSTEM))
+            if child.status.final:
+                continue
+            run = (await self._runs.look(child.run_id)).run
+            if run.parent is not None and run.parent.execution not in wanted:
+                reason = f"execution {run.parent.execution} of its parent {parent.id} is closed"
+                await self._runs.command(child.run_id, m.Cancel(reason, SYSTEM))

@@ -198,6 +198,7 @@ class Runs:
         revision: int | None = None,
         digest: str | None = None,
         run_id: str | None = None,
+        lasting: bool = False,
     ) -> Snapshot:
         """Answer at a gate, named by its id or short code. `run_id`, when given, must be the gate's own run."""
         found = await self._store.read(lambda reader: _gate(reader, reference))
@@ -206,7 +207,7 @@ class Runs:
             raise Refused("other_run", message, "Name the gate together with its own run.")
         if value is not None:
             self._check_size("The value", value)
-        command = m.Decide(found.gate.id, verdict, surface.principal, value, comment, revision, digest)
+        command = m.Decide(found.gate.id, verdict, surface.principal, value, comment, revision, digest, lasting)
         answered = await self.command(found.run_id, command, surface.principal)
         if answered.replayed:
             gate = found.gate

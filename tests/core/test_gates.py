@@ -10,7 +10,7 @@ from procedo.core import messages as m
 from procedo.core.approval import OnExpiry, Policy
 from procedo.core.draft import Moment
 from procedo.core.model import Kind, Mode, Priority, Step
-from procedo.core.state import Phase, Principal, PrincipalKind, Source, Status, Verdict
+from procedo.core.state import GateKind, Phase, Principal, PrincipalKind, Source, Status, Verdict
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 
 LOAD, HEAT = replace(plain(2)[0], title="Load kiln", requires_confirmation=True), plain(2)[1]
@@ -387,3 +387,94 @@ def test_a_starter_that_a_policy_excludes_does_not_decide() -> None:
     with pytest.raises(Refused, match="started this run"):
         desk.approve(1, by=IDA)
     assert desk.approve(1, by=NOOR) == ["GateResolved", "ExecutionOpened"]
+
+
+def asked_again(guidance: str = "Tuesday, not Monday") -> Desk:
+    desk = reviewed()
+    assert desk.answer(1, Verdict.REVISE, IDA, why=guidance) == ["RevisionAsked", "ExecutionOpened"]
+    return desk
+
+
+@pytest.mark.requirement("C9")
+def test_a_revision_asks_the_drafting_step_again_and_voids_the_old_draft() -> None:
+    desk = asked_again()
+    seen = desk.state.gates["run-1.g1"]
+    offer = desk.offers[0]
+    assert isinstance(offer, m.ExecuteStep)
+    assert (offer.execution_id, offer.step.note) == ("1.2", "An approver asks for a new draft: Tuesday, not Monday")
+    with pytest.raises(Refused, match="superseded"):
+        desk.approve(1, by=NOOR)
+    assert desk.report("1.2", {"title": "T", "body": "new"}) == ["ExecutionCompleted", "GatePresented"]
+    assert (desk.open, desk.state.gates["run-1.g1"].revision) == (["g1"], 2)
+    with pytest.raises(Refused, match="superseded"):
+        desk.do(m.Decide("run-1.g1", Verdict.APPROVE, NOOR, revision=1, digest=seen.digest))
+    desk.do(m.Decide("run-1.g1", Verdict.APPROVE, NOOR, revision=2))
+    assert (desk.open, desk.output_of("2.1")) == (["3.1"], {"title": "T", "body": "new"})
+
+
+def test_a_failed_redraft_leaves_the_old_draft_to_be_answered() -> None:
+    desk = asked_again()
+    assert desk.fail("1.2") == ["ExecutionFailed", "RevisionFailed"]
+    assert (desk.status, desk.state.gates["run-1.g1"].revision) == (Status.PAUSED_CHECKPOINT, 1)
+    desk.approve(1)
+    assert desk.output_of("2.1") == {"title": "T", "body": "old"}
+
+
+def test_a_gate_takes_three_revisions_and_no_more() -> None:
+    desk = reviewed()
+    for n in (2, 3, 4):
+        desk.answer(1, Verdict.REVISE, IDA, why="again")
+        desk.report(f"1.{n}", {"title": "T", "body": str(n)})
+    with pytest.raises(BadArgument, match="approve, deny"):
+        desk.answer(1, Verdict.REVISE, IDA, why="again")
+    desk.approve(1)
+    assert desk.output_of("2.1") == {"title": "T", "body": "4"}
+
+
+def test_a_revision_needs_guidance_and_a_draft_of_a_model() -> None:
+    with pytest.raises(BadArgument, match="say in the comment"):
+        reviewed().answer(1, Verdict.REVISE, IDA)
+    with pytest.raises(BadArgument, match="no answer at gate"):
+        Desk(sop(Step(1, "Look", kind=Kind.CHECKPOINT))).start().answer(1, Verdict.REVISE, IDA, why="again")
+
+
+def test_a_run_can_be_cancelled_while_a_new_draft_is_made() -> None:
+    desk = asked_again()
+    desk.do(m.Cancel("enough", IDA))
+    gate = desk.state.gates["run-1.g1"]
+    assert (gate.withdrawn, gate.live) == ("the run is cancelled", False)
+
+
+def session() -> Desk:
+    desk = Desk(sop(replace(plain(1)[0], agent="reviewer", timeout_s=60.0))).start()
+    desk.do(m.Begin("1.1", 1, repeatable=False))
+    return desk
+
+
+def ask(call: str, fence: int = 1) -> m.Ask:
+    content = {"tool": "pay", "arguments": {"amount": 5}}
+    return m.Ask("1.1", fence, call, GateKind.TOOL_CALL, "May reviewer pay?", content)
+
+
+def test_a_session_parks_for_each_of_its_calls_and_goes_on_with_each_answer() -> None:
+    desk = session()
+    assert desk.do(ask("0.0")) == ["ExecutionHalted", "GateOpened"]
+    assert desk.do(ask("0.0")) == []
+    assert desk.do(ask("0.1")) == ["GateOpened"]
+    assert (desk.status, desk.state.holds_slot) == (Status.WAITING_APPROVAL, False)
+    desk.later(30)
+    assert desk.approve(1) == ["GateResolved", "ExecutionResumed"]
+    assert desk.state.executions["1.1"].due_at == NOW + timedelta(seconds=90)
+    assert desk.deny(2, why="too much") == ["GateResolved"]
+    assert desk.do(m.Begin("1.1", 2, repeatable=False)) == ["EffectStarted"]
+    with pytest.raises(Conflict, match="not the newest"):
+        desk.do(ask("1.0", fence=1))
+
+
+def test_an_amended_tool_call_has_its_new_arguments_at_the_gate() -> None:
+    desk = session()
+    desk.do(ask("0.0"))
+    with pytest.raises(BadArgument, match="new arguments as an object"):
+        desk.answer(1, Verdict.AMEND, IDA, "3")
+    desk.answer(1, Verdict.AMEND, IDA, {"amount": 3})
+    assert desk.state.gates["run-1.g1"].value == {"amount": 3}

@@ -60,7 +60,9 @@ def _note(arrival: Arrival) -> str:
     if arrival.attempt > 1:
         before = f"the attempt before failed ({arrival.reason})" if arrival.reason else "the attempt before failed"
         return f"Attempt {arrival.attempt}: {before}; it may have had effects already."
-    return arrival.guidance or arrival.reason
+    if arrival.guidance:
+        return f"An approver asks for a new draft: {arrival.guidance}"
+    return arrival.reason
 
 
 def context_of(run: Run, step: Step, arrival: Arrival) -> Mapping[str, Json]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from procedo.core.state import Gate, GateKind, Principal, PrincipalKind, Run, Verdict, Vote
 
-__all__ = ["ANSWERS", "HUMAN", "OnExpiry", "Policy", "answers", "objection", "tally"]
+__all__ = ["ANSWERS", "HUMAN", "MAX_REVISES", "OnExpiry", "Policy", "answers", "objection", "tally"]
 
 
 class OnExpiry(StrEnum):
@@ -48,11 +48,13 @@ class Policy:
 
 
 HUMAN: Final = Policy()
+MAX_REVISES: Final = 3
+"""How often a new draft may be asked for at one gate."""
 
 _APPROVAL: Final = (Verdict.APPROVE, Verdict.DENY, Verdict.RETRACT)
 ANSWERS: Final[Mapping[GateKind, tuple[Verdict, ...]]] = {
     GateKind.APPROVAL: _APPROVAL,
-    GateKind.CHECKPOINT: (*_APPROVAL, Verdict.AMEND),
+    GateKind.CHECKPOINT: (*_APPROVAL, Verdict.AMEND, Verdict.REVISE),
     GateKind.TOOL_CALL: (*_APPROVAL, Verdict.AMEND),
     GateKind.INTERRUPTED: (Verdict.REPEAT, Verdict.SKIP, Verdict.FAIL),
     GateKind.VERIFY: _APPROVAL,
@@ -65,6 +67,8 @@ def answers(gate: Gate, *, editable: bool) -> tuple[Verdict, ...]:
     allowed = [v for v in ANSWERS[gate.kind] if v is not Verdict.RETRACT]
     if not editable and Verdict.AMEND in allowed and gate.kind is GateKind.CHECKPOINT:
         allowed.remove(Verdict.AMEND)
+    if not gate.draft or gate.revises >= MAX_REVISES:
+        allowed = [v for v in allowed if v is not Verdict.REVISE]
     return tuple(allowed)
 
 

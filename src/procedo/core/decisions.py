@@ -15,6 +15,7 @@ from procedo.core.model import Json, Step
 from procedo.core.outputs import digest
 from procedo.core.results import attempt_failed, judge, skip
 from procedo.core.state import (
+    Arrival,
     Execution,
     Gate,
     GateKind,
@@ -40,6 +41,9 @@ def answer(draft: Draft, command: m.Decide) -> None:
         raise NotFound("unknown_gate", f"Run {draft.run.id} has no gate {command.gate_id}.", "List the open gates.")
     step = draft.step(gate.step)
     value = _amended(gate, step, command)
+    if gate.redrafting:
+        message = f"A new draft is being made for gate {gate.code}; the one you saw is superseded."
+        raise Refused("superseded", message, "Look at the gate again when the draft has come.")
     if not gate.open:
         _answered_before(gate, command, value)
         return
@@ -51,6 +55,8 @@ def answer(draft: Draft, command: m.Decide) -> None:
         raise Refused("not_authorised", f"Nothing is decided: {reason}.", "The gate stays open for those it names.")
     if command.verdict is Verdict.RETRACT:
         _retract(draft, gate, command.by)
+    elif command.verdict is Verdict.REVISE:
+        _revise(draft, gate, command)
     elif command.verdict in (Verdict.APPROVE, Verdict.AMEND):
         _vote(draft, gate, policy, command, value)
     else:
@@ -111,6 +117,15 @@ def _check_verdict(gate: Gate, step: Step, verdict: Verdict) -> None:
     if verdict not in allowed:
         words = ", ".join(allowed)
         raise BadArgument("wrong_verdict", f"{verdict} is no answer at gate {gate.code}.", f"It takes: {words}.")
+
+
+def _revise(draft: Draft, gate: Gate, command: m.Decide) -> None:
+    """Ask the drafting step for another draft; it runs again with its own input and the guidance."""
+    if not command.comment.strip():
+        raise BadArgument("missing_guidance", "To revise, say in the comment what the new draft should be like.")
+    drafted = draft.execution(gate.draft)
+    draft.emit(m.RevisionAsked(gate.id, command.by, command.comment))
+    draft.queue.append(Arrival(drafted.step, drafted.arrival.sources, guidance=command.comment, redraft=gate.id))
 
 
 def _retract(draft: Draft, gate: Gate, by: Principal) -> None:

@@ -56,6 +56,9 @@ def _arrive(draft: Draft, arrival: Arrival) -> None:
         draft.emit(m.DispatchHeld(Held(arrival)))
         return
     step = draft.step(arrival.step)
+    if arrival.redraft:
+        _present(draft, step, arrival)
+        return
     if arrival.attempt == 1:
         missing = missing_dependencies(draft.sop, step, draft.run)
         if missing:
@@ -113,7 +116,7 @@ def _present(draft: Draft, step: Step, arrival: Arrival) -> None:
             return
     if step.is_gate:
         open_gate(draft, GateKind.CHECKPOINT, arrival, value)
-    elif arrival.item is None and gate_needed(draft.sop, draft.run.mode, step):
+    elif arrival.item is None and not arrival.redraft and gate_needed(draft.sop, draft.run.mode, step):
         open_gate(draft, GateKind.APPROVAL, arrival, value)
     else:
         proceed(draft, arrival)

@@ -29,7 +29,7 @@ class EffectKind(StrEnum):
     REPORT = "report"
     """A sub-run ended: tell its parent."""
     CHILDREN = "children"
-    """A run ended: cancel the sub-runs that still work for it."""
+    """Executions were closed: cancel the sub-runs that still work for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[
     if after.end is not None and (before is None or before.end is None):
         if after.parent is not None:
             found.append(Effect(f"{after.id}:end", EffectKind.REPORT, after.parent.execution))
-        if any(e.performer is Performer.CHILD for e in after.executions.values()):
+        if _has_children(after):
             found.append(Effect(f"{after.id}:children", EffectKind.CHILDREN))
     if after.due_at is not None and (before is None or before.due_at != after.due_at):
         found.append(Effect(f"{after.id}:tick:{after.due_at.isoformat()}", EffectKind.TICK, due_at=after.due_at))
@@ -72,6 +72,8 @@ def _of_event(after: Run, events: Sequence[m.Event], event: m.Event, seq: int) -
     if isinstance(event, m.OutputClaimed):
         verifying = after.executions[event.execution_id].phase is Phase.VERIFYING
         return Effect(name, EffectKind.VERIFY, event.execution_id) if verifying else None
+    if isinstance(event, m.ExecutionFailed | m.ExecutionSkipped | m.FanAbandoned):
+        return Effect(f"{name}:children", EffectKind.CHILDREN) if _has_children(after) else None
     if isinstance(event, m.ExecutionOpened):
         wanted, execution_id = True, event.execution.id
     elif isinstance(event, m.EffectRepeated):
@@ -81,6 +83,10 @@ def _of_event(after: Run, events: Sequence[m.Event], event: m.Event, seq: int) -
     else:
         return None
     return Effect(name, EffectKind.PERFORM, execution_id) if wanted and _perform(after, execution_id) else None
+
+
+def _has_children(after: Run) -> bool:
+    return any(e.performer is Performer.CHILD for e in after.executions.values())
 
 
 def _begun(events: Sequence[m.Event], execution_id: str) -> bool:

@@ -32,11 +32,14 @@ __all__ = [
     "FanGathered",
     "FanOpened",
     "GateOpened",
+    "GatePresented",
     "GateReminded",
     "GateResolved",
     "GateWithdrawn",
     "ItemOpened",
     "OutputClaimed",
+    "RevisionAsked",
+    "RevisionFailed",
     "Routed",
     "RunCancelled",
     "RunCompleted",
@@ -148,6 +151,37 @@ class GateResolved:
     value_digest: str = ""
     lasting: bool = False
     expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionAsked:
+    """An approver asked for a new draft, with guidance; the gate waits for it and takes no answer meanwhile."""
+
+    gate_id: str
+    by: Principal
+    guidance: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatePresented:
+    """A new draft stands at the gate: another revision, and answers to the one before are void."""
+
+    gate_id: str
+    arrival: Arrival
+    draft: str
+    prompt: str
+    content: Json
+    digest: str
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionFailed:
+    """No new draft came about; the old one can be answered again."""
+
+    gate_id: str
+    reason: str
+    due_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +383,9 @@ Event: TypeAlias = Union[
     VoteCast,
     VoteRetracted,
     GateResolved,
+    RevisionAsked,
+    GatePresented,
+    RevisionFailed,
     GateReminded,
     GateWithdrawn,
     FanOpened,

@@ -143,6 +143,31 @@ def _gate_resolved(run: Run, e: m.GateResolved, at: datetime) -> Run:
     )
 
 
+def _revision_asked(run: Run, e: m.RevisionAsked, _: datetime) -> Run:
+    revises = run.gates[e.gate_id].revises + 1
+    return _with_gate(run, e.gate_id, redrafting=True, revises=revises, votes=(), due_at=None)
+
+
+def _gate_presented(run: Run, e: m.GatePresented, at: datetime) -> Run:
+    return _with_gate(
+        run,
+        e.gate_id,
+        redrafting=False,
+        revision=run.gates[e.gate_id].revision + 1,
+        arrival=e.arrival,
+        draft=e.draft,
+        prompt=e.prompt,
+        content=e.content,
+        digest=e.digest,
+        due_at=e.due_at,
+        waiting_since=at,
+    )
+
+
+def _revision_failed(run: Run, e: m.RevisionFailed, at: datetime) -> Run:
+    return _with_gate(run, e.gate_id, redrafting=False, due_at=e.due_at, waiting_since=at)
+
+
 def _gate_reminded(run: Run, e: m.GateReminded, at: datetime) -> Run:
     reminders = run.gates[e.gate_id].reminders + 1
     return _with_gate(run, e.gate_id, reminders=reminders, due_at=e.due_at, waiting_since=at)
@@ -276,9 +301,9 @@ def _with_open_closed(run: Run, reason: str, at: datetime, step: int | None = No
         if step in (None, execution.step):
             closing = Closing(at=at, by="system", digest="", reason=reason)
             executions[execution.id] = replace(execution, phase=Phase.CANCELLED, closing=closing, claimed=None)
-    for gate in run.open_gates:
+    for gate in (g for g in run.gates.values() if g.live):
         if step in (None, gate.step):
-            gates[gate.id] = replace(gate, withdrawn=reason, due_at=None)
+            gates[gate.id] = replace(gate, withdrawn=reason, redrafting=False, due_at=None)
     return replace(run, executions=executions, gates=gates)
 
 
@@ -312,6 +337,9 @@ _TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Run]]] = {
     m.VoteCast: _vote_cast,
     m.VoteRetracted: _vote_retracted,
     m.GateResolved: _gate_resolved,
+    m.RevisionAsked: _revision_asked,
+    m.GatePresented: _gate_presented,
+    m.RevisionFailed: _revision_failed,
     m.GateReminded: _gate_reminded,
     m.GateWithdrawn: _gate_withdrawn,
     m.FanOpened: _fan_opened,

@@ -1,7 +1,8 @@
 """Opening gates: what is asked, of whom, until when. Answers are in `decisions`."""
 
 import hashlib
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from procedo.core import messages as m
@@ -9,9 +10,9 @@ from procedo.core.bindings import MissingValue, resolve
 from procedo.core.draft import Draft, scope_of
 from procedo.core.model import Json, Step
 from procedo.core.outputs import digest
-from procedo.core.state import Arrival, Gate, GateKind
+from procedo.core.state import Arrival, Gate, GateKind, Performer
 
-__all__ = ["open_gate", "short_code"]
+__all__ = ["open_gate", "present_draft", "short_code"]
 
 _ALPHABET: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_LENGTH: Final = 6
@@ -42,6 +43,38 @@ def _question(draft: Draft, step: Step, kind: GateKind, arrival: Arrival, why: s
     return f"Release {named}?" if kind is GateKind.CHECKPOINT else f"May {named} begin?"
 
 
+def deadline(draft: Draft, policy: str | None) -> datetime | None:
+    """Until when a gate under that policy is to be answered."""
+    rule = draft.moment.policy(policy)
+    limit = rule.timeout_s if rule is not None else 0.0
+    return draft.moment.now + timedelta(seconds=limit) if limit else None
+
+
+def _draft_of(draft: Draft, kind: GateKind, arrival: Arrival) -> str:
+    """The execution that can be asked for another draft: a model made the content, and it alone."""
+    if kind is not GateKind.CHECKPOINT or len(arrival.sources) != 1:
+        return ""
+    made = draft.run.executions.get(arrival.sources[0])
+    by_model = made is not None and made.performer in (Performer.HOST, Performer.AGENT)
+    return arrival.sources[0] if by_model else ""
+
+
+def present_draft(draft: Draft, gate: Gate, execution_id: str, content: Json) -> None:
+    """Put a new draft to the gate as its next revision."""
+    step = draft.step(gate.step)
+    arrival = replace(gate.arrival, sources=(execution_id,))
+    try:
+        prompt = _question(draft, step, gate.kind, arrival, "")
+    except MissingValue as error:
+        draft.emit(
+            m.RevisionFailed(gate.id, f"the prompt of step {step.number}: {error}", deadline(draft, gate.policy))
+        )
+        return
+    identity = digest([gate.kind.value, step.number, prompt, content])
+    due_at = deadline(draft, gate.policy)
+    draft.emit(m.GatePresented(gate.id, arrival, execution_id, prompt, content, identity, due_at))
+
+
 def open_gate(
     draft: Draft,
     kind: GateKind,
@@ -67,8 +100,6 @@ def open_gate(
         draft.emit(m.RunFailed(f"the prompt of step {step.number}: {error}"))
         return
     policy = policy or step.policy
-    rule = draft.moment.policy(policy)
-    limit = rule.timeout_s if rule is not None else 0.0
     gate_id = f"{run.id}.g{run.gate_count + 1}"
     gate = Gate(
         id=gate_id,
@@ -83,6 +114,7 @@ def open_gate(
         policy=policy,
         execution=execution,
         call=call,
-        due_at=now + timedelta(seconds=limit) if limit else None,
+        draft=_draft_of(draft, kind, arrival),
+        due_at=deadline(draft, policy),
     )
     draft.emit(m.GateOpened(gate))

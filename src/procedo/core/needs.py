@@ -14,6 +14,7 @@ def _arrivals(run: Run) -> list[Arrival]:
     found += [p.arrival for p in run.pending]
     found += [h.arrival for h in run.held]
     found += [fan.arrival for fan in run.fans.values()]
+    found += [g.arrival for g in run.gates.values() if g.redrafting]
     return found
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from procedo.core import messages as m
 from procedo.core.dispatch import finish_branch
 from procedo.core.draft import Draft, scope_of
-from procedo.core.gates import open_gate
+from procedo.core.gates import deadline, open_gate, present_draft
 from procedo.core.model import Json, OnFailure, Step
 from procedo.core.outputs import digest, recover
 from procedo.core.state import Arrival, Execution, GateKind, Pending, Phase
@@ -53,14 +53,21 @@ def judge(draft: Draft, execution_id: str, verdict: str, reason: str) -> None:
 
 
 def complete(draft: Draft, execution: Execution, output: Json, by: str, identity: str) -> None:
-    """Close an execution with a good output, and go on."""
+    """Close an execution with a good output, and go on; a new draft goes back to the gate that asked for it."""
     draft.emit(m.ExecutionCompleted(execution.id, output, identity, by))
+    gate = draft.run.gates.get(execution.arrival.redraft)
+    if gate is not None:
+        present_draft(draft, gate, execution.id, output)
+        return
     finish_branch(draft, draft.step(execution.step), execution.id, (execution.id,))
 
 
 def skip(draft: Draft, execution: Execution, reported: Json, by: str) -> None:
     """Close an execution as skipped: the success path is taken, and the step hands its own input on."""
     draft.emit(m.ExecutionSkipped(execution.id, digest([Phase.SKIPPED.value, reported]), by, reported))
+    if execution.arrival.redraft:
+        _no_draft(draft, execution.arrival.redraft, "the step was skipped")
+        return
     finish_branch(draft, draft.step(execution.step), execution.id, execution.arrival.sources)
 
 
@@ -73,6 +80,8 @@ def attempt_failed(
     retries = _retries(draft, step, execution)
     if execution.arrival.attempt <= retries:
         _retry(draft, step, execution.arrival, reason)
+    elif execution.arrival.redraft:
+        _no_draft(draft, execution.arrival.redraft, reason)
     elif step.on_failure.target is not None:
         _abandon_items(draft, execution, reason)
         draft.emit(m.Routed(step.number, (step.on_failure.target,), "on_failure"))
@@ -81,6 +90,11 @@ def attempt_failed(
         draft.emit(m.RunFailed(f"step {step.number} failed {retries + 1} times (retry limit {retries}): {reason}"))
     else:
         draft.emit(m.RunFailed(reason if reason.startswith("step ") else f"step {step.number} failed: {reason}"))
+
+
+def _no_draft(draft: Draft, gate_id: str, reason: str) -> None:
+    """A failed redraft leaves the old draft to be answered; it is no failure of the run."""
+    draft.emit(m.RevisionFailed(gate_id, reason, deadline(draft, draft.run.gates[gate_id].policy)))
 
 
 def _retries(draft: Draft, step: Step, execution: Execution) -> int:
@@ -93,7 +107,13 @@ def _retries(draft: Draft, step: Step, execution: Execution) -> int:
 
 def _retry(draft: Draft, step: Step, arrival: Arrival, reason: str) -> None:
     again = Arrival(
-        arrival.step, arrival.sources, arrival.attempt + 1, reason=reason, item=arrival.item, guidance=arrival.guidance
+        arrival.step,
+        arrival.sources,
+        arrival.attempt + 1,
+        reason=reason,
+        item=arrival.item,
+        guidance=arrival.guidance,
+        redraft=arrival.redraft,
     )
     if step.on_failure.backoff_s:
         due_at = draft.moment.now + timedelta(seconds=step.on_failure.backoff_s)

@@ -98,7 +98,8 @@ class Arrival:
 
     `sources` are the executions whose outputs are its input; empty means the run's inputs, several mean
     an object keyed by step number. `attempt` counts from 1 within one visit; `reason` is why the
-    attempt before it failed; `item` is the index in a `for_each`; `guidance` comes from a revise.
+    attempt before it failed; `item` is the index in a `for_each`; `guidance` comes from a revise, and
+    `redraft` is the gate that the new draft is for.
     """
 
     step: int
@@ -107,6 +108,7 @@ class Arrival:
     reason: str = ""
     item: int | None = None
     guidance: str = ""
+    redraft: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,9 @@ class Gate:
 
     `content` is what is being approved and `digest` its hash; `revision` counts presentations.
     `execution` is set when the gate concerns an execution that is under way, and `call` names the tool call
-    inside its session. `value` is the amended value of a decided gate; `lasting` extends a decision about a
-    tool call to the same call later in the session.
+    inside its session. `draft` is the execution of a model that made the content, when it can be asked for
+    another one, and `redrafting` tells that it is at it. `value` is the amended value of a decided gate;
+    `lasting` extends a decision about a tool call to the same call later in the session.
     """
 
     id: str
@@ -208,7 +211,9 @@ class Gate:
     revision: int = 1
     due_at: datetime | None = None
     reminders: int = 0
+    draft: str = ""
     revises: int = 0
+    redrafting: bool = False
     votes: tuple[Vote, ...] = ()
     verdict: Verdict | None = None
     decided_by: Principal | None = None
@@ -221,9 +226,14 @@ class Gate:
     withdrawn: str = ""
 
     @property
-    def open(self) -> bool:
-        """True while the decision is wanted: neither answered nor withdrawn."""
+    def live(self) -> bool:
+        """True until it is answered or withdrawn."""
         return self.verdict is None and not self.withdrawn
+
+    @property
+    def open(self) -> bool:
+        """True while an answer is taken: it is live, and no new draft is being made."""
+        return self.live and not self.redrafting
 
     @property
     def step(self) -> int:
