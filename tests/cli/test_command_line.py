@@ -95,8 +95,8 @@ def test_each_verb_explains_itself_with_examples(workspace: Workspace, verb: str
 def test_each_example_in_the_help_is_a_command_that_is_understood(verb: object) -> None:
     module = next(v for v in VERBS if v is verb).load()
     for example in module.EXAMPLES:
-        command = example.split(" | ")[-1].split(" > ")[0].split("   ")[0]
-        words = shlex.split(command)
+        command = example.split(" | ")[-1].split(" > ")[0]
+        words = shlex.split(command, comments=True)
         assert words[0] == "procedo"
         before, verb_line = split(words[1:])
         assert parse(verb_line, before)[0] is verb

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from procedo.errors import ProcedoError
 from procedo.surfaces.cli.output import Output
 
 if TYPE_CHECKING:
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from procedo.runs import Surface
 
 __all__ = ["Call"]
+
+
+def _plain(group: ExceptionGroup[Exception]) -> Exception:
+    """The error of ours that the worker ended with; anything else is a fault of the program and stays a group."""
+    if group.split(ProcedoError)[1] is not None:
+        return group
+    first = group.exceptions[0]
+    return _plain(first) if isinstance(first, ExceptionGroup) else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +54,18 @@ class Call:
         """The application; with a worker, the server's own steps go on while this call lasts."""
         from procedo.app import open_app
 
-        async with open_app(self.workspace(), worker=worker) as app:
-            yield app
+        refusal: ProcedoError | None = None
+        try:
+            async with open_app(self.workspace(), worker=worker) as app:
+                try:
+                    yield app
+                except ProcedoError as error:
+                    # Raised below: leaving the worker's task group would wrap it.
+                    refusal = error
+        except ExceptionGroup as group:
+            raise _plain(group) from group
+        if refusal is not None:
+            raise refusal
 
     def surface(self) -> "Surface":
         """The door of this call: a person at the command line, who is not the host agent."""

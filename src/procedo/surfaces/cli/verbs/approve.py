@@ -15,9 +15,9 @@ from procedo.surfaces.cli.verbs.decision import common_arguments, decide
 EXAMPLES = (
     "procedo approve K7QF",
     'procedo approve K7QF --comment "seen with the team"',
-    'procedo approve K7QF --amend "We close on Tuesday."       a checkpoint with `edit`: its one field',
-    "procedo approve K7QF --verdict skip                       an interrupted effect: repeat, skip or fail",
-    'procedo approve K7QF --verdict revise --comment "shorter" a checkpoint: another draft',
+    'procedo approve K7QF --amend "We close on Tuesday."  # a checkpoint with `edit`: its one field',
+    "procedo approve K7QF --verdict skip  # an interrupted effect: repeat, skip or fail",
+    'procedo approve K7QF --verdict revise --comment "shorter"  # a checkpoint: another draft',
 )
 _VERDICTS = [v.value for v in Verdict if v is not Verdict.DENY]
 

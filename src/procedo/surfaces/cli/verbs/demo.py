@@ -18,7 +18,7 @@ from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.demo.stage import Stage
 from procedo.surfaces.cli.demo.story import PROCEDURE, Story
 
-EXAMPLES = ("procedo demo", "procedo demo --fast", "procedo demo --keep     leave the workspace, to look around in it")
+EXAMPLES = ("procedo demo", "procedo demo --fast", "procedo demo --keep  # leave the workspace, to look around in it")
 _PACE_S = 0.35
 
 

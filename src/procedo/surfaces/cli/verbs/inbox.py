@@ -13,7 +13,7 @@ from procedo.surfaces.cli.report import when
 if TYPE_CHECKING:
     from procedo.app import App
 
-EXAMPLES = ("procedo inbox", "procedo inbox --mine", "procedo inbox --watch      new gates as they open, until ^C")
+EXAMPLES = ("procedo inbox", "procedo inbox --mine", "procedo inbox --watch  # new gates as they open, until ^C")
 _LOOK_AGAIN_S = 5.0
 _LONGEST_CONTENT = 1200
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "procedo resume run-4f…",
-    "procedo resume run-4f… --retry 3          run step 3 again",
-    "procedo resume --state run-4f….json       adopt a run that another store parked",
+    "procedo resume run-4f… --retry 3  # run step 3 again",
+    "procedo resume --state run-4f….json  # adopt a run that another store parked",
 )
 
 
