@@ -1,6 +1,6 @@
 """Who calls, and what can be done at that door. Taken from the connection, never from an argument."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
 from mcp.server.mcpserver import Context
@@ -11,7 +11,7 @@ from procedo.core.state import Principal, PrincipalKind, Source
 from procedo.runs import Runs, Surface
 from procedo.sopfile.library import Library
 
-__all__ = ["Engine", "caller", "can_ask", "engine", "person"]
+__all__ = ["ROUTE", "Door", "Engine", "Pipe", "caller", "can_ask", "engine", "person"]
 
 ROUTE: Final = "the operator's terminal or inbox"
 """Where people decide who do not sit at the host. Words only: a command would be run by the model that reads it."""
@@ -35,9 +35,41 @@ class Engine(Protocol):
         """The one write path."""
 
 
+class Door(Protocol):
+    """Where calls come in: what each of them may reach there, and as whom it acts."""
+
+    def engine(self, ctx: Context) -> Engine:
+        """The application as this caller may use it."""
+
+    def surface(self, ctx: Context) -> Surface:
+        """Who calls, and what can be done there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """The door of a host that started this process: it sees everything that the account sees."""
+
+    app: Engine
+
+    def engine(self, ctx: Context) -> Engine:  # noqa: ARG002  # everybody at this door reaches the same
+        """See `Door.engine`."""
+        return self.app
+
+    def surface(self, ctx: Context) -> Surface:
+        """The model at the host, known by the client's name."""
+        client = ctx.session.client_params
+        name = client.client_info.name.strip() if client is not None else ""
+        principal = Principal(Source.HOST, name or _UNNAMED, PrincipalKind.AGENT)
+        return Surface(principal, can_ask=can_ask(ctx.client_capabilities), route=ROUTE)
+
+
+def _door(ctx: Context) -> Door:
+    return cast("Door", ctx.request_context.lifespan_context)
+
+
 def engine(ctx: Context) -> Engine:
     """The application behind this call."""
-    return cast("Engine", ctx.request_context.lifespan_context)
+    return _door(ctx).engine(ctx)
 
 
 def can_ask(capabilities: ClientCapabilities | None) -> bool:
@@ -47,11 +79,8 @@ def can_ask(capabilities: ClientCapabilities | None) -> bool:
 
 
 def caller(ctx: Context) -> Surface:
-    """The door of this call. Its principal is the model at the host, known by the client's name."""
-    client = ctx.session.client_params
-    name = client.client_info.name.strip() if client is not None else ""
-    principal = Principal(Source.HOST, name or _UNNAMED, PrincipalKind.AGENT)
-    return Surface(principal, can_ask=can_ask(ctx.client_capabilities), route=ROUTE)
+    """Who calls, as the door of this call knows them."""
+    return _door(ctx).surface(ctx)
 
 
 def person(surface: Surface) -> Surface:

@@ -6,11 +6,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from anyio import create_task_group, sleep
+from mcp.server.auth.provider import TokenVerifier
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 
-from procedo.surfaces.mcp.callers import Engine
+from procedo.surfaces.mcp.callers import Door, Engine, Pipe
 from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
 from procedo.surfaces.mcp.secret import request_state_key
 from procedo.surfaces.mcp.strict import StrictTool
@@ -75,13 +77,23 @@ def _version() -> str:
         return "0+source"
 
 
-def build_server(app: Engine, *, closed: Callable[[], None] = lambda: None) -> MCPServer[Engine]:
-    """The server for an open application, which outlives it. `closed` is called when the last request has ended."""
+def build_server(
+    app: Engine,
+    *,
+    closed: Callable[[], None] = lambda: None,
+    door: Door | None = None,
+    verifier: TokenVerifier | None = None,
+    auth: AuthSettings | None = None,
+) -> MCPServer[Door]:
+    """The server for an open application, which outlives it. `closed` is called when the last request has ended.
+
+    Without a `door` every caller is the host that started this process. `verifier` and `auth` are for HTTP.
+    """
 
     @asynccontextmanager
-    async def lifespan(_: MCPServer[Engine]) -> AsyncIterator[Engine]:
+    async def lifespan(_: MCPServer[Door]) -> AsyncIterator[Door]:
         try:
-            yield app
+            yield door or Pipe(app)
         finally:
             closed()
 
@@ -93,6 +105,8 @@ def build_server(app: Engine, *, closed: Callable[[], None] = lambda: None) -> M
         version=_version(),
         tools=[_tool(functions[contract.name], contract) for contract in CONTRACTS],
         lifespan=lifespan,
+        token_verifier=verifier,
+        auth=auth,
         request_state_security=RequestStateSecurity(keys=[request_state_key(app.settings.data_dir)]),
         log_level="WARNING",
     )
