@@ -20,7 +20,7 @@ Build = Callable[..., Registry]
 pytestmark = pytest.mark.anyio
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 FORKED = "os.fork()"
-NICE = "signal.signal(signal.SIGTERM, lambda *_: (open('tidied', 'w').close(), sys.exit(0)))"
+NICE = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.2), open('tidied', 'w').close(), sys.exit(0)))"
 
 
 def python(code: str) -> list[str]:
