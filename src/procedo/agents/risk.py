@@ -27,11 +27,11 @@ class Risk(StrEnum):
 _DESTROYS: Final = frozenset({"rm", "rmdir", "unlink", "shred", "dd", "mkfs", "fdisk", "parted", "wipefs", "truncate"})
 _ADMINISTERS: Final = frozenset(
     {
-        "sudo", "su", "doas", "pkexec", "shutdown", "reboot", "halt", "poweroff", "init", "systemctl", "service", "mount",
-        "umount", "chroot", "unshare", "nsenter", "useradd", "userdel", "usermod", "groupadd", "passwd", "chpasswd",
-        "visudo", "crontab", "at", "batch", "chown", "chgrp", "chmod", "chattr", "setfacl", "setcap", "iptables", "nft",
-        "ufw", "sysctl", "modprobe", "insmod", "kill", "killall", "pkill", "gdb", "strace", "ltrace", "docker", "podman",
-        "kubectl",
+        "sudo", "su", "doas", "pkexec", "shutdown", "reboot", "halt", "poweroff", "init", "systemctl", "service",
+        "mount", "umount", "chroot", "unshare", "nsenter", "useradd", "userdel", "usermod", "groupadd", "passwd",
+        "chpasswd", "visudo", "crontab", "at", "batch", "chown", "chgrp", "chmod", "chattr", "setfacl", "setcap",
+        "iptables", "nft", "ufw", "sysctl", "modprobe", "insmod", "kill", "killall", "pkill", "gdb", "strace", "ltrace",
+        "docker", "podman", "kubectl",
     }
 )  # fmt: skip
 _REACHES_OUT: Final = frozenset(
@@ -39,7 +39,8 @@ _REACHES_OUT: Final = frozenset(
 )
 _STARTS_OTHERS: Final = frozenset(
     {
-        "sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "ash", "busybox", "toybox", "pwsh", "powershell", "cmd",
+        "sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "ash", "busybox", "toybox", "pwsh", "powershell",
+        "cmd",
         "env", "xargs", "parallel", "nohup", "setsid", "timeout", "nice", "ionice", "stdbuf", "time", "watch", "script",
         "expect", "screen", "tmux", "exec", "eval", "command", "ld-linux-x86-64.so", "ld.so", "bwrap", "firejail",
         "awk", "gawk", "mawk", "vi", "vim", "nvim", "emacs", "ed", "ex", "less", "more", "man", "make",
@@ -50,7 +51,8 @@ HIGH: Final = _DESTROYS | _ADMINISTERS | _REACHES_OUT | _STARTS_OTHERS
 
 MEDIUM: Final = frozenset(
     {
-        "mv", "cp", "ln", "install", "touch", "mkdir", "tee", "patch", "tar", "unzip", "zip", "gzip", "sed", "npm", "npx",
+        "mv", "cp", "ln", "install", "touch", "mkdir", "tee", "patch", "tar", "unzip", "zip", "gzip", "sed", "npm",
+        "npx",
         "yarn", "pnpm", "bun", "pip", "pipx", "uv", "uvx", "poetry", "gem", "bundle", "cargo", "go", "apt", "apt-get",
         "dnf", "yum", "apk", "brew", "pacman", "terraform", "ansible", "ansible-playbook", "helm", "psql", "mysql",
         "sqlite", "redis-cli", "mongosh", "aws", "gcloud", "az", "gh", "ninja", "cmake", "ant", "mvn", "gradle",
@@ -74,6 +76,7 @@ _INLINE_CODE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Interpreters, and the letters behind which they take code from the command line."""
 
+_MULTI_CALL: Final = frozenset({"busybox", "toybox", "coreutils"})
 _LONG_CODE: Final = ("--eval", "--print", "--run", "--execute")
 _FIND_ACTS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprintf", "-fls"})
 _GIT_READS: Final = frozenset(
@@ -97,6 +100,8 @@ def program_name(program: str) -> str:
 def command_risk(argv: Sequence[str], resolved: str = "") -> Risk:
     """The risk of a command; `resolved` is where the program's links lead, when that is known, and counts as well."""
     names = {program_name(argv[0])} | ({program_name(resolved)} if resolved else set())
+    if program_name(argv[0]) not in _MULTI_CALL:
+        names -= _MULTI_CALL  # such a program does what the link that it was called by is named for
     return max((_risk(name, argv[1:]) for name in names), key=list(Risk).index)
 
 
@@ -121,7 +126,7 @@ def _takes_code(name: str, arguments: Sequence[str]) -> bool:
 
 
 def _git(arguments: Sequence[str]) -> Risk:
-    """Reading verbs are low; whatever can name a program to run is high; the rest changes the repository or a remote."""
+    """Reading verbs are low; what can name a program to run is high; the rest changes something."""
     if any(argument.startswith(_GIT_RUNS) for argument in arguments):
         return Risk.HIGH
     verb = next((argument for argument in arguments if not argument.startswith("-")), "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
+from procedo.config.agent_keys import not_here
 from procedo.config.forms import name as name_form
 from procedo.config.keys import KEYS, Key, default
 from procedo.core.model import Json
@@ -18,7 +19,7 @@ from procedo.tomlplace import Places, locate, syntax_problem
 __all__ = ["FILE_NAME", "Document", "read"]
 
 FILE_NAME: Final = "procedo.toml"
-TablePath: TypeAlias = tuple[str, ...]
+TablePath: TypeAlias = tuple[str | int, ...]
 
 _TABLES: Final[Mapping[str, Mapping[str, Key]]] = {
     table: {key.name: key for key in KEYS if key.table == table} for table in {key.table for key in KEYS}
@@ -35,15 +36,19 @@ class Document:
     broken: set[TablePath] = field(default_factory=set)
     problems: list[tuple[int, str]] = field(default_factory=list)
 
-    def value(self, table: str, name: str, *chosen: str) -> Json:
-        """The value of a key, or its default; `chosen` are the names that stand for `<…>` in the table's name."""
+    def value(self, table: str, name: str, *chosen: str | int) -> Json:
+        """The value of a key, or its default.
+
+        `chosen` are, from left to right, the names that stand for `<…>` and the positions that stand for
+        `[]` in the table's name.
+        """
         return self.values.get((*_filled(table, chosen), name), default(table, name))
 
-    def stated(self, table: str, name: str, *chosen: str) -> bool:
+    def stated(self, table: str, name: str, *chosen: str | int) -> bool:
         """True when the file itself gives the key a usable value."""
         return (*_filled(table, chosen), name) in self.values
 
-    def broke(self, table: str, name: str, *chosen: str) -> bool:
+    def broke(self, table: str, name: str, *chosen: str | int) -> bool:
         """True when the file's value could not be used: judging the default instead would add a false problem."""
         return (*_filled(table, chosen), name) in self.broken
 
@@ -51,7 +56,12 @@ class Document:
         """The names that the user chose for `<…>` at the end of this table's name, in the order of the file."""
         above = tuple(table.split("."))[:-1]
         chosen = [path for path in self.tables if len(path) == len(above) + 1 and path[:-1] == above]
-        return tuple(path[-1] for path in sorted(chosen, key=lambda path: self.places.line(*path)))
+        return tuple(str(path[-1]) for path in sorted(chosen, key=lambda path: self.places.line(*path)))
+
+    def count(self, table: str, *chosen: str | int) -> int:
+        """How many tables a list of tables (`…[]`) has."""
+        above = _filled(table.removesuffix("[]"), chosen)
+        return sum(path[:-1] == above and isinstance(path[-1], int) for path in self.tables)
 
     def object_to(self, path: TablePath, code: str, message: str, hint: str) -> None:
         """Note a problem at the place of this key or table."""
@@ -64,7 +74,12 @@ class Document:
 
 def _filled(table: str, chosen: TablePath) -> TablePath:
     names = iter(chosen)
-    return tuple(next(names) if part.startswith("<") else part for part in table.split("."))
+    path: list[str | int] = []
+    for part in table.split("."):
+        path.append(next(names) if part.startswith("<") else part.removesuffix("[]"))
+        if part.endswith("[]"):
+            path.append(next(names))
+    return tuple(path)
 
 
 def read(text: str) -> Document:
@@ -84,7 +99,7 @@ def read(text: str) -> Document:
     return document
 
 
-def _read_table(document: Document, raw: Mapping[str, Json], path: TablePath, pattern: TablePath) -> None:
+def _read_table(document: Document, raw: Mapping[str, Json], path: TablePath, pattern: tuple[str, ...]) -> None:
     keys = _TABLES.get(".".join(pattern), {})
     below = {
         parts[len(pattern)] for parts in _patterns() if len(parts) > len(pattern) and parts[: len(pattern)] == pattern
@@ -96,9 +111,11 @@ def _read_table(document: Document, raw: Mapping[str, Json], path: TablePath, pa
         if key in keys:
             _read_value(document, here, keys[key], value)
         elif (part := _part_for(key, below)) is None:
-            _object_to_unknown(document, here, {*keys, *below}, is_table=isinstance(value, dict))
+            _object_to_unknown(document, here, pattern, {*keys, *below}, is_table=isinstance(value, dict))
+        elif part.endswith("[]"):
+            _read_list(document, value, here, (*pattern, part))
         elif not isinstance(value, dict):
-            hint = f"write it as a table of its own: [{'.'.join(here)}]"
+            hint = f"write it as a table of its own: [{_dotted(here)}]"
             document.object_to(here, "wrong-type", f"{key!r} has to be a table, got {_kind(value)}", hint)
         else:
             if part.startswith("<"):
@@ -106,18 +123,33 @@ def _read_table(document: Document, raw: Mapping[str, Json], path: TablePath, pa
             _read_table(document, value, here, (*pattern, part))
     for key, wanted in keys.items():
         if wanted.required and key not in raw:
-            hint = f"add {key}, a {wanted.form.words}"
+            hint = f"add {key}: {wanted.form.words}"
             document.broken.add((*path, key))
-            document.object_to(path, "missing-key", f"[{'.'.join(path)}] lacks {key!r}", hint)
+            document.object_to(path, "missing-key", f"[{_dotted(path)}] lacks {key!r}", hint)
 
 
-def _patterns() -> list[TablePath]:
+def _read_list(document: Document, value: Json, path: TablePath, pattern: tuple[str, ...]) -> None:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        message = f"{path[-1]!r} has to be a list of tables, got {_kind(value)}"
+        document.object_to(path, "wrong-type", message, f"write each one as a table of its own: [[{_dotted(path)}]]")
+        return
+    for number, item in enumerate(value):
+        _read_table(document, item, (*path, number), pattern)
+
+
+def _dotted(path: TablePath) -> str:
+    return ".".join(str(part) for part in path if isinstance(part, str))
+
+
+def _patterns() -> list[tuple[str, ...]]:
     return [tuple(table.split(".")) for table in _TABLES]
 
 
 def _part_for(key: str, below: set[str]) -> str | None:
     if key in below:
         return key
+    if f"{key}[]" in below:
+        return f"{key}[]"
     return next((part for part in below if part.startswith("<")), None)
 
 
@@ -126,7 +158,8 @@ def _read_value(document: Document, path: TablePath, key: Key, value: Json) -> N
         document.values[path] = key.form.read(value)
     except ValueError as error:
         document.broken.add(path)
-        message = f"{'.'.join(path)} = {_short(value)} cannot be used"
+        shown = "(not shown)" if key.form.masked else _short(value)
+        message = f"{_dotted(path)} = {shown} cannot be used"
         document.object_to(path, "bad-value", message, str(error))
 
 
@@ -135,17 +168,22 @@ def _check_name(document: Document, path: TablePath, siblings: Mapping[str, Json
         name_form().read(path[-1])
     except ValueError as error:
         document.object_to(path, "bad-name", f"{path[-1]!r} is no usable name", str(error))
-    alike = [other for other in siblings if other != path[-1] and other.casefold() == path[-1].casefold()]
+    alike = [other for other in siblings if other != path[-1] and other.casefold() == str(path[-1]).casefold()]
     if alike:
         hint = "choose names that differ in more than upper and lower case"
         document.object_to(path, "name-collision", f"{path[-1]!r} and {alike[0]!r} read alike", hint)
 
 
-def _object_to_unknown(document: Document, path: TablePath, known: set[str], *, is_table: bool) -> None:
-    key, table = path[-1], ".".join(path[:-1])
+def _object_to_unknown(
+    document: Document, path: TablePath, pattern: tuple[str, ...], known: set[str], *, is_table: bool
+) -> None:
+    key, table = str(path[-1]), _dotted(path[:-1])
+    known = {name.removesuffix("[]") for name in known}
     where = f"in [{table}]" if table else "at the top of the file"
     homes = sorted({other.table for other in KEYS if other.name == key and not is_table})
-    if near := get_close_matches(key, sorted(name for name in known if not name.startswith("<")), n=1):
+    if told := not_here(".".join(pattern), key):
+        hint = told
+    elif near := get_close_matches(key, sorted(name for name in known if not name.startswith("<")), n=1):
         hint = f"did you mean {near[0]!r}?"
     elif homes:
         hint = f"it belongs in [{'] or ['.join(homes)}]"

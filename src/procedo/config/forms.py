@@ -4,10 +4,11 @@ A form has words for people and reads a raw value, or raises `ValueError` with w
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
 from procedo.capabilities.hosts import HostPattern
 from procedo.core.approval import OnExpiry
@@ -32,15 +33,21 @@ __all__ = [
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TEXT: Final[Mapping[str, Json]] = {"type": "string", "minLength": 1}
 _DOORS = ("host", "cli", "web", "http")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a value may look like: `words` for people, `read` for the parser."""
+    """What a value may look like: `words` for people, `read` for the parser, `schema` (JSON Schema) for editors.
+
+    `masked`: a refused value is not shown in the problem, for it may be a secret in the wrong place.
+    """
 
     words: str
     read: Callable[[Json], Json] = field(compare=False)
+    schema: Mapping[str, Json] = field(compare=False)
+    masked: bool = False
 
 
 def _text(value: Json) -> str:
@@ -60,7 +67,7 @@ def name() -> Form:
             raise ValueError("expected a name of letters and digits, with _ . - between them")
         return text
 
-    return Form("name", read)
+    return Form("name", read, {"type": "string", "pattern": f"^{_NAME.pattern}$"})
 
 
 def folder() -> Form:
@@ -72,7 +79,7 @@ def folder() -> Form:
         except RuntimeError as error:  # `~` of a user that does not exist
             raise ValueError("expected a folder that exists behind ~") from error
 
-    return Form("folder", read)
+    return Form("folder", read, _TEXT)
 
 
 def flag() -> Form:
@@ -83,7 +90,7 @@ def flag() -> Form:
             raise ValueError("expected true or false, without quotes")
         return value
 
-    return Form("true or false", read)
+    return Form("true or false", read, {"type": "boolean"})
 
 
 def count(low: int, high: int) -> Form:
@@ -94,7 +101,7 @@ def count(low: int, high: int) -> Form:
             raise ValueError(f"expected a whole number from {low} to {high}")
         return value
 
-    return Form(f"whole number, {low} to {high}", read)
+    return Form(f"whole number, {low} to {high}", read, {"type": "integer", "minimum": low, "maximum": high})
 
 
 def duration(low: float, high: float) -> Form:
@@ -106,7 +113,9 @@ def duration(low: float, high: float) -> Form:
             raise ValueError(f"expected a time from {low:g} to {high:g} seconds")
         return length
 
-    return Form(f'time ("30s", "2h", or seconds), {low:g} to {high:g} s', read)
+    number = {"type": "number", "minimum": low, "maximum": high}
+    text = {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*(ms|s|m|h|d))+\s*$"}
+    return Form(f'time ("30s", "2h", or seconds), {low:g} to {high:g} s', read, {"anyOf": [number, text]})
 
 
 def word(words: Sequence[str]) -> Form:
@@ -119,7 +128,7 @@ def word(words: Sequence[str]) -> Form:
             raise ValueError(f"expected one of {', '.join(words)}{meant}")
         return value
 
-    return Form(", ".join(words), read)
+    return Form(", ".join(words), read, {"enum": list(words)})
 
 
 def expiry() -> Form:
@@ -131,7 +140,7 @@ def expiry() -> Form:
             raise ValueError("expected remind, escalate or deny: silence is no approval, so nothing approves by itself")
         return OnExpiry(choice.read(value))
 
-    return Form(choice.words, read)
+    return Form(choice.words, read, choice.schema)
 
 
 def listed(item: Form) -> Form:
@@ -151,7 +160,8 @@ def listed(item: Form) -> Form:
             found.append(one)
         return tuple(found)
 
-    return Form(f"list of: {item.words}", read)
+    schema = {"type": "array", "items": dict(item.schema), "uniqueItems": True}
+    return Form(f"list of: {item.words}", read, schema)
 
 
 def member() -> Form:
@@ -164,7 +174,7 @@ def member() -> Form:
             raise ValueError(f"expected a subject, or door:subject with one of the doors {', '.join(_DOORS)}")
         return text
 
-    return Form("subject or door:subject", read)
+    return Form("subject or door:subject", read, _TEXT)
 
 
 def host() -> Form:
@@ -173,7 +183,7 @@ def host() -> Form:
     def read(value: Json) -> HostPattern:
         return HostPattern.parse(_text(value))
 
-    return Form('"host", "host:port", "*.domain", or these behind "http://"', read)
+    return Form('"host", "host:port", "*.domain", or these behind "http://"', read, _TEXT)
 
 
 def command() -> Form:
@@ -187,7 +197,7 @@ def command() -> Form:
             raise ValueError("expected a plain name, or an absolute path")
         return text
 
-    return Form("program name or absolute path", read)
+    return Form("program name or absolute path", read, _TEXT)
 
 
 def variable() -> Form:
@@ -199,4 +209,4 @@ def variable() -> Form:
             raise ValueError("expected the name of a variable, without its value")
         return text
 
-    return Form("variable name", read)
+    return Form("variable name", read, {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"})

@@ -3,29 +3,17 @@
 A table name with `<…>` in it stands for one table per name that the user chooses.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from procedo.config import forms
-from procedo.config.forms import Form
+from procedo.config.agent_keys import AGENT_KEYS
+from procedo.config.key import Key
 from procedo.core.approval import OnExpiry
 from procedo.core.model import Json, Mode
 
 __all__ = ["KEYS", "Key", "default", "reference"]
 
 _DAY = 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key: where it stands, what it may hold, what holds without it (in its read form), what it means."""
-
-    table: str
-    name: str
-    form: Form
-    default: Json
-    meaning: str
-    required: bool = False
 
 
 _GROUP: Final = "sop.approval.groups.<group>"
@@ -78,6 +66,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(_SHELL, "max_output_bytes", forms.count(1, 16_777_216), 16_384, "What is kept of each output, in bytes."),
     Key(_SHELL, "cwd", forms.folder(), ".", "Where commands start: a folder of the workspace."),
     Key("worker", "lease", forms.duration(1, 3600), 10.0, "How long a worker holds work without renewing."),
+    *AGENT_KEYS,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from procedo.capabilities.settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config import policies
+from procedo.config.agents import agents
 from procedo.config.document import FILE_NAME, Document, read
 from procedo.config.settings import Settings
 from procedo.core.admission import Limits
@@ -73,6 +74,7 @@ def _settings(root: Path, document: Document) -> Settings:
         default_policy=policies.default_policy(document, known),
         capabilities=CapabilitySettings(shell=_shell(root, document), http=_http(document)),
         lease_s=document.value("worker", "lease"),
+        agents=agents(root, document, known, document.value("procedo", "host_agent")),
     )
 
 

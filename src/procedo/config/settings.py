@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from procedo.capabilities.settings import CapabilitySettings
+from procedo.config.agent_settings import NO_AGENTS, AgentSettings
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, Policy
 from procedo.core.model import Mode
@@ -32,3 +33,4 @@ class Settings:
     policies: Mapping[str, Policy] = field(default_factory=lambda: {HUMAN.name: HUMAN})
     default_policy: Policy = HUMAN
     lease_s: float = 10.0
+    agents: AgentSettings = NO_AGENTS
