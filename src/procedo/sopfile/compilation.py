@@ -15,7 +15,7 @@ from procedo.sopfile.resolution import Place, Resolver
 from procedo.sopfile.schemas import compile_inputs
 from procedo.sopfile.source import SopSource, StepSource
 from procedo.sopfile.stepform import compile_step
-from procedo.sopfile.values import ID
+from procedo.sopfile.valueforms import ID
 
 __all__ = ["compile_source", "digest_of", "is_plain_name"]
 

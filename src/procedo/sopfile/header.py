@@ -1,15 +1,17 @@
 """Reads `SOP.toml`: the header, triggers, positions, inputs, and steps where they stand there."""
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from procedo.core.model import Json
+from procedo.sopfile.comments import read_comments
 from procedo.sopfile.problems import Findings, nearest
 from procedo.sopfile.reference import HEADER, POSITION_KEYS, STEP, TABLES, TRIGGERS, Field, Type, is_extension
 from procedo.sopfile.source import Mark, SopSource, StepSource, TriggerSource
-from procedo.sopfile.values import Unreadable, from_toml, plain_json
+from procedo.sopfile.valueforms import Unreadable, plain_json
+from procedo.sopfile.values import from_toml
 from procedo.tomlplace import Path, Places, locate, syntax_problem
 
 __all__ = ["read_header"]
@@ -24,8 +26,9 @@ def read_header(text: str, file: str, findings: Findings) -> SopSource | None:
     except tomllib.TOMLDecodeError as error:
         findings.add("toml-syntax", file, *syntax_problem(error, text))
         return None
-    reader = _Reader(file, locate(text), findings)
-    return reader.document(document)
+    places = locate(text)
+    source = _Reader(file, places, findings, text.split("\n")).document(document)
+    return replace(source, comments=read_comments(text, document, places.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class _Reader:
     file: str
     places: Places
     findings: Findings
+    lines: Sequence[str]
 
     def document(self, document: Mapping[str, Json]) -> SopSource:
         self._unknown_keys(document, TABLES, (), "the file")
@@ -128,8 +132,16 @@ class _Reader:
                 extensions=_extensions(table),
                 file=self.file,
                 line=self.places.line(*path),
-                body_lines=_lines(body),
+                body_lines=self._body_lines(body),
             )
+
+    def _body_lines(self, body: Mark | None) -> tuple[int, ...]:
+        if body is None:
+            return ()
+        # A text in three quotes that opens with a line break begins on the line below its key.
+        opens = self.lines[body.line - 1].rstrip().endswith(('"""', "'''"))
+        first = body.line + opens
+        return tuple(range(first, first + body.value.count("\n") + 1))
 
     def _triggers(self, tables: Iterable[Mapping[str, Json]]) -> Iterable[TriggerSource]:
         for index, table in enumerate(tables):
@@ -164,10 +176,6 @@ class _Reader:
 
 
 _OPTIONAL: Final = ("condition", "alias", "events", "calendar_ids", "signal")
-
-
-def _lines(body: Mark | None) -> tuple[int, ...]:
-    return tuple(range(body.line, body.line + body.value.count("\n") + 1)) if body else ()
 
 
 def _extensions(table: Mapping[str, Json]) -> dict[str, Json]:

@@ -8,8 +8,9 @@ from procedo.core import bindings, conditions
 from procedo.core.model import Condition, Json, Schema
 from procedo.sopfile.cel import VARIABLES, compile_condition
 from procedo.sopfile.problems import Findings, nearest
+from procedo.sopfile.routevalues import END
 from procedo.sopfile.schemas import compile_checked
-from procedo.sopfile.values import END, Reference
+from procedo.sopfile.valueforms import Reference
 
 __all__ = ["Place", "Resolver"]
 

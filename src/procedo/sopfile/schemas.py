@@ -1,7 +1,8 @@
 """JSON Schemas in definitions: compiled, and asked whether every one of their keys means something."""
 
+import json
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from procedo.core.model import Inputs, Json, Schema
@@ -31,7 +32,7 @@ KEYWORDS: Final = _ONE | _MANY | _NAMED | _PLAIN
 def compile_checked(source: Json, file: str, line: int, name: str, findings: Findings) -> Schema | None:
     """Compile a schema; None when it is not valid, which is told. Keys that check nothing are told as well."""
     try:
-        schema = compile_schema(source)
+        schema = _compiled(json.dumps(source))
     except ValueError as error:
         findings.add("bad-schema", file, line, f"{name}: {error}")
         return None
@@ -66,6 +67,12 @@ def compile_inputs(source: Json, file: str, line: int, findings: Findings) -> In
         if name in defaults:
             findings.add("bad-default", file, line, f"the default of {name!r} does not fit: {violation}")
     return Inputs(schema, defaults)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str) -> Schema:
+    """Steps often share a schema, and compiling one is the slowest part of reading a definition."""
+    return compile_schema(json.loads(text))
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:

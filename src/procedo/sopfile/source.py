@@ -53,6 +53,7 @@ class SopSource:
     """A whole definition. `header` by the names of `reference.HEADER`.
 
     `before` and `after` are the text around the steps of `SOP.md`. `markdown` tells where the steps stand.
+    `comments` are the comment lines of `SOP.toml`, by the path of the key that they stand above.
     `extensions` are those of the file, `sop_extensions` those of its `[sop]` table.
     """
 
@@ -66,8 +67,8 @@ class SopSource:
     markdown: bool = True
     before: str = ""
     after: str = ""
+    comments: Mapping[tuple[str | int, ...], tuple[str, ...]] = field(default_factory=dict)
     file: str = field(default="SOP.toml", compare=False)
-    inputs_line: int = field(default=0, compare=False)
 
     def text(self, name: str) -> str:
         """A header field's text, or the empty text."""

@@ -11,7 +11,8 @@ from procedo.sopfile.outline import Bullet, Outline, StepBlock, indent_of, outli
 from procedo.sopfile.problems import Findings
 from procedo.sopfile.reference import BULLETS, Type, is_extension
 from procedo.sopfile.source import Mark, StepSource
-from procedo.sopfile.values import Unreadable, from_bullet
+from procedo.sopfile.valueforms import Unreadable
+from procedo.sopfile.values import from_bullet
 
 __all__ = ["MarkdownSteps", "read_steps"]
 
