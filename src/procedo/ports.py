@@ -225,6 +225,9 @@ class Reader(Protocol):
     def key(self, scope: str, key: str) -> StoredKey | None:
         """A known idempotency key."""
 
+    def next_job_at(self, now: datetime) -> datetime | None:
+        """When the next job becomes claimable: due, and its claim (if any) run out."""
+
     def owner(self, run_id: str) -> str | None:
         """The principal key of whom a run belongs to; None for one that belongs to this server's operators."""
 
@@ -286,9 +289,6 @@ class Writer(Reader, Protocol):
 
     def postpone_job(self, claim: Claim, due_at: datetime) -> bool:
         """Give a job back until `due_at`; False when the claim is no longer the newest."""
-
-    def next_job_at(self, now: datetime) -> datetime | None:
-        """When the next job becomes claimable: due, and its claim (if any) run out."""
 
     def prune(self, ended_before: datetime) -> int:
         """Delete runs that ended before, with their records; returns how many."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from procedo.core.model import Json
 from procedo.ports import Attribution, Record
-from procedo.stores.codec import canonical, moment, quoted
+from procedo.stores.jsontext import canonical, moment, quoted
 
 __all__ = ["GENESIS", "Link", "execution_of", "link", "linked"]
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from procedo.core.state import Execution, Fan, Gate, Run, Status
 from procedo.ports import Summary
-from procedo.stores.codec import FORMAT, Body, Origin, encode, instant, moment
+from procedo.stores.codec import FORMAT, Body, Origin, encode
+from procedo.stores.jsontext import instant, moment
 
 __all__ = ["COLUMNS", "SUMMARY", "altered", "columns", "reason", "run_of", "summary", "summary_of"]
 
@@ -85,6 +86,7 @@ def run_of(
         key=head["key"],
         parent=first.parent,
         retry_of=first.retry_of,
+        pins=first.pins,
         executors=body.executors,
         executions=executions,
         gates=gates,

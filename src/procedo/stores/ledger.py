@@ -16,7 +16,8 @@ from procedo.core.model import Json
 from procedo.errors import StoreError
 from procedo.ports import Attribution, Record
 from procedo.stores.chain import GENESIS, Link, execution_of, linked
-from procedo.stores.codec import FORMAT, canonical, encode_event, instant, moment, parsed
+from procedo.stores.codec import FORMAT, encode_event
+from procedo.stores.jsontext import canonical, instant, moment, parsed
 
 __all__ = ["append", "missing", "prepared", "records"]
 

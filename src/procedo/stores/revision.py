@@ -27,7 +27,7 @@ class Position:
 
 _FIXED: Final = (
     "id", "sop", "digest", "version", "mode", "host_agent", "starter", "marker", "inputs", "started_at", "key",
-    "parent", "retry_of",
+    "parent", "retry_of", "pins",
 )  # fmt: skip
 _fixed: Final = attrgetter(*_FIXED)
 
@@ -82,5 +82,5 @@ def sealed(run: Run, head: bytes) -> Run:
 def as_loaded(run: Run) -> Run:
     """The run as a later command finds it: with what is open, and without step states."""
     executions = {execution.id: execution for execution in run.open_executions}
-    gates = {gate.id: gate for gate in run.open_gates}
+    gates = {gate.id: gate for gate in run.gates.values() if gate.live}
     return altered(run, executions=executions, gates=gates, steps=EMPTY)

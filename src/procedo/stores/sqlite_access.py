@@ -8,8 +8,8 @@ from procedo.core.access import Login, Role, Token
 from procedo.core.principal import PrincipalKind
 from procedo.core.state import Status
 from procedo.ports import Filter, Summary
-from procedo.stores.codec import instant, moment, parsed, text
 from procedo.stores.head import SUMMARY, summary
+from procedo.stores.jsontext import instant, moment, parsed, text
 
 __all__ = ["AccessReader", "AccessWriter"]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from procedo.ports import Claim, Job
-from procedo.stores.codec import instant, moment, parsed, text
+from procedo.stores.jsontext import instant, moment, parsed, text
 
 __all__ = ["claim", "finish", "next_at", "postpone", "put", "renew"]
 

@@ -9,8 +9,10 @@ from procedo.core.admission import Load
 from procedo.core.model import EMPTY, Json
 from procedo.core.state import Arrival, Execution, Fan, Gate, Run, Status, StepState
 from procedo.ports import Definition, Filter, OpenGate, Record, StoredKey, Summary
-from procedo.stores.codec import Body, Origin, decode, instant, moment, parsed
+from procedo.stores import sqlite_jobs
+from procedo.stores.codec import Body, Origin, decode
 from procedo.stores.head import COLUMNS, SUMMARY, altered, run_of, summary
+from procedo.stores.jsontext import instant, moment, parsed
 from procedo.stores.ledger import missing, records
 from procedo.stores.recent import Known, Recent
 from procedo.stores.sqlite_access import AccessReader
@@ -209,7 +211,8 @@ class SqliteReader(AccessReader):
     def open_gates(self) -> tuple[OpenGate, ...]:
         """See `Reader.open_gates`."""
         sql = f"{_GATES} WHERE gates.open = 1 ORDER BY gates.waiting_since, gates.id"
-        return tuple(map(_open_gate, self._connection.execute(sql)))
+        found = map(_open_gate, self._connection.execute(sql))
+        return tuple(one for one in found if one.gate.open)
 
     def runs(self, wanted: Filter) -> tuple[Summary, ...]:
         """See `Reader.runs`."""
@@ -293,3 +296,7 @@ class SqliteReader(AccessReader):
         sql = "SELECT digest, run_id FROM keys WHERE scope = ? AND key = ?"
         row = self._connection.execute(sql, (scope, key)).fetchone()
         return None if row is None else StoredKey(scope, key, row[0], row[1])
+
+    def next_job_at(self, now: datetime) -> datetime | None:
+        """See `Reader.next_job_at`."""
+        return sqlite_jobs.next_at(self._connection, now)

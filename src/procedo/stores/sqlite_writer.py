@@ -13,8 +13,9 @@ from procedo.errors import StoreError
 from procedo.ports import Attribution, Claim, Definition, Job, StoredKey
 from procedo.stores import sqlite_jobs
 from procedo.stores.chain import GENESIS, Link
-from procedo.stores.codec import FORMAT, Origin, encode, moment, text
+from procedo.stores.codec import FORMAT, Origin, encode
 from procedo.stores.head import COLUMNS, columns
+from procedo.stores.jsontext import moment, text
 from procedo.stores.ledger import append, prepared
 from procedo.stores.recent import Known, Recent
 from procedo.stores.revision import Position, as_loaded, check, key_taken, sealed
@@ -133,7 +134,7 @@ class SqliteWriter(SqliteReader, AccessWriter):
             if known.get(gate.id) is not gate:
                 ord_ += gate.id not in known
                 since = moment(gate.waiting_since)
-                rows.append((gate.id, number, ord_, gate.code, gate.open, since, FORMAT, encode(gate)))
+                rows.append((gate.id, number, ord_, gate.code, gate.live, since, FORMAT, encode(gate)))
         if rows:
             self._connection.executemany(_PUT_GATE, rows)
 
@@ -218,10 +219,6 @@ class SqliteWriter(SqliteReader, AccessWriter):
     def postpone_job(self, claim: Claim, due_at: datetime) -> bool:
         """See `Writer.postpone_job`."""
         return sqlite_jobs.postpone(self._connection, claim, due_at)
-
-    def next_job_at(self, now: datetime) -> datetime | None:
-        """See `Writer.next_job_at`."""
-        return sqlite_jobs.next_at(self._connection, now)
 
     def prune(self, ended_before: datetime) -> int:
         """See `Writer.prune`."""
