@@ -1,6 +1,5 @@
 import pytest
-
-from procedo.capabilities.hosts import HostPattern, is_loopback
+from procedo.hosts import HostPattern, is_loopback
 
 
 @pytest.mark.parametrize(

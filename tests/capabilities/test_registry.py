@@ -160,7 +160,7 @@ async def test_an_argument_that_nobody_knows_is_refused_by_name(
 def test_the_registry_is_built_without_the_web_client_and_the_validator() -> None:
     program = (
         "import sys, pathlib; from procedo.capabilities.registry import built_in\n"
-        "from procedo.capabilities.settings import CapabilitySettings, ShellSettings\n"
+        "from procedo.config.capability_settings import CapabilitySettings, ShellSettings\n"
         "here = pathlib.Path(); built_in(CapabilitySettings(ShellSettings(here, here)), {}).all()\n"
         "print([name for name in ('httpx2', 'jsonschema') if name in sys.modules])"
     )

@@ -3,9 +3,9 @@ from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
+from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
+from procedo.hosts import HostPattern
 
-from procedo.capabilities.hosts import HostPattern
-from procedo.capabilities.settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config import KEYS, Settings, load, reference
 from procedo.config.keys import default
 from procedo.core.admission import Limits

@@ -24,10 +24,10 @@ from procedo.agents.parts import (
     ToolId,
     TranscriptSeed,
 )
-from procedo.capabilities.hosts import HostPattern
 from procedo.core.model import Json
 from procedo.core.outputs import canonical, digest
 from procedo.credentials import SecretRef
+from procedo.hosts import HostPattern
 
 __all__ = ["Contract", "difference"]
 

@@ -12,9 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from procedo.capabilities.hosts import HostPattern
 from procedo.core.model import Json
 from procedo.credentials import SecretRef
+from procedo.hosts import HostPattern
 
 __all__ = [
     "NO_SERVERS",

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from procedo.capabilities.hosts import is_loopback
 from procedo.capabilities.http_answer import UnusableBody, answer, short_body
 from procedo.capabilities.piped import PIPED
-from procedo.capabilities.settings import HttpSettings
+from procedo.config.capability_settings import HttpSettings
 from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
+from procedo.hosts import is_loopback
 from procedo.ports import Capability, CapabilityCall, OutcomeUnknown
 
 if TYPE_CHECKING:

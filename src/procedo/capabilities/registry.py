@@ -11,9 +11,9 @@ from types import MappingProxyType
 from procedo.capabilities.http_request import http_request
 from procedo.capabilities.json_validate import json_validate
 from procedo.capabilities.passive import noop, wait
-from procedo.capabilities.settings import CapabilitySettings
 from procedo.capabilities.shell_exec import shell_exec
 from procedo.capabilities.template import template
+from procedo.config.capability_settings import CapabilitySettings
 from procedo.core.model import Json, Schema, Violation
 from procedo.errors import BadArgument, Refused
 from procedo.jsonschemas import compile_schema

@@ -11,7 +11,7 @@ from typing import Final
 
 from procedo.capabilities import process
 from procedo.capabilities.piped import PIPED
-from procedo.capabilities.settings import ShellSettings
+from procedo.config.capability_settings import ShellSettings
 from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
 from procedo.ports import Capability, CapabilityCall, OutcomeUnknown

@@ -1,6 +1,6 @@
 """`procedo.toml`: found, read once, checked as a whole, frozen."""
 
-from procedo.capabilities.settings import CapabilitySettings, HttpSettings, ShellSettings
+from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config.keys import KEYS, Key, reference
 from procedo.config.loading import load
 from procedo.config.settings import Settings

@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Final
 from urllib.parse import urlsplit
 
-from procedo.capabilities.hosts import is_loopback
 from procedo.config.forms import Form, name
 from procedo.core.model import Json
 from procedo.credential_shapes import masked_text, names_secret
 from procedo.credentials import SecretRef, SecretSource, has_keyring
+from procedo.hosts import is_loopback
 
 __all__ = ["arguments", "endpoint", "number", "provider", "secret", "server_name", "text", "words_by_name"]
 

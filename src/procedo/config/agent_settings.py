@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from procedo.capabilities.hosts import HostPattern
 from procedo.credentials import SecretRef
+from procedo.hosts import HostPattern
 
 __all__ = [
     "NO_AGENTS",

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from procedo.capabilities.hosts import HostPattern
 from procedo.core.approval import OnExpiry
 from procedo.core.model import Json
 from procedo.duration import seconds
+from procedo.hosts import HostPattern
 
 __all__ = [
     "Form",

@@ -4,9 +4,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from procedo.capabilities.settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config import policies
 from procedo.config.agents import agents
+from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config.document import FILE_NAME, Document, read
 from procedo.config.settings import Settings
 from procedo.core.admission import Limits

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from procedo.capabilities.settings import CapabilitySettings
 from procedo.config.agent_settings import NO_AGENTS, AgentSettings
+from procedo.config.capability_settings import CapabilitySettings
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, Policy
 from procedo.core.model import Mode

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from procedo.capabilities.hosts import HostPattern
+from procedo.hosts import HostPattern
 
 __all__ = ["CapabilitySettings", "HttpSettings", "ShellSettings"]
 
