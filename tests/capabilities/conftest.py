@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from lifeline import Lifeline, lifelines
-from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
-from procedo.hosts import HostPattern
 from webhost import WebHost, web_host
 
 from procedo.capabilities.registry import Registry, built_in
+from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.core.model import Json
+from procedo.hosts import HostPattern
 from procedo.ports import CapabilityCall
 
 Perform = Callable[[Registry, str, Json], Coroutine[Any, Any, Json]]

@@ -1,4 +1,5 @@
 import pytest
+
 from procedo.hosts import HostPattern, is_loopback
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 from lifeline import Lifeline
-from procedo.config.capability_settings import ShellSettings
 
 from procedo.capabilities.registry import Registry
+from procedo.config.capability_settings import ShellSettings
 from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
 from procedo.ports import OutcomeUnknown

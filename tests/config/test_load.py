@@ -3,15 +3,15 @@ from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
-from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
-from procedo.hosts import HostPattern
 
 from procedo.config import KEYS, Settings, load, reference
+from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config.keys import default
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, OnExpiry, Policy
 from procedo.core.model import Mode
 from procedo.errors import InvalidConfig
+from procedo.hosts import HostPattern
 
 Load = Callable[[str], Settings]
 
