@@ -5,9 +5,9 @@ path is allowed when it is listed or is where a listed name leads to.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from procedo.capabilities import process
 from procedo.capabilities.piped import PIPED
@@ -16,7 +16,9 @@ from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
 from procedo.ports import Capability, CapabilityCall, OutcomeUnknown
 
-__all__ = ["shell_exec"]
+__all__ = ["Enclose", "shell_exec"]
+
+Enclose: TypeAlias = Callable[[Sequence[str], Path], Sequence[str]]
 
 _TOLD: Final = 500
 _INPUT: Final[Json] = {
@@ -58,11 +60,14 @@ _OUTPUT: Final[Json] = {
 }
 
 
-def shell_exec(settings: ShellSettings, environ: Mapping[str, str]) -> Capability:
-    """The capability. `environ` is where PATH and the variables that are passed on come from."""
+def shell_exec(settings: ShellSettings, environ: Mapping[str, str], enclose: Enclose | None = None) -> Capability:
+    """The capability. `environ` is where PATH and the variables that are passed on come from.
+
+    `enclose` puts a command into a sandbox: it gets the command with its program's path, and the working folder.
+    """
 
     async def run(call: CapabilityCall) -> Json:
-        return await _call(settings, environ, call.arguments)
+        return await _call(settings, environ, enclose, call.arguments)
 
     return Capability(
         "shell.exec",
@@ -90,17 +95,19 @@ def _repeats(arguments: Json) -> bool:
     return isinstance(arguments, dict) and arguments.get("idempotent") is True
 
 
-async def _call(settings: ShellSettings, environ: Mapping[str, str], arguments: Json) -> Json:
+async def _call(settings: ShellSettings, environ: Mapping[str, str], enclose: Enclose | None, arguments: Json) -> Json:
     argv: list[str] = arguments["argv"]
     if any("\0" in word for word in argv):
         raise BadArgument("bad_argument", "shell.exec: an argument holds a NUL character.")
     program = _program(settings, environ, argv[0])
     stdin: str = arguments.get("stdin", "")
+    folder = _folder(settings, arguments.get("cwd", "."))
+    command = [str(program), *argv[1:]]
     try:
         ending = await process.run(
-            [str(program), *argv[1:]],
+            command if enclose is None else enclose(command, folder),
             stdin=stdin.encode(),
-            cwd=_folder(settings, arguments.get("cwd", ".")),
+            cwd=folder,
             env={name: environ[name] for name in sorted(settings.env) if name in environ},
             timeout_s=settings.timeout_s,
             limit=settings.max_output_bytes,

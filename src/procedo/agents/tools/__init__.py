@@ -1,0 +1,1 @@
+"""The tools that procedo brings for agents, each under the security policy of a contract."""
