@@ -8,12 +8,14 @@ a wait, and a caller cannot forget to commit or to roll back.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Protocol, TypeVar
 
 from procedo.core.access import Login, Token
 from procedo.core.admission import Load
 from procedo.core.messages import Event
 from procedo.core.model import Json
+from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
 from procedo.core.state import Execution, Gate, Run, Status
 
 __all__ = [
@@ -243,6 +245,15 @@ class Reader(Protocol):
     def token(self, digest: str) -> Token | None:
         """The token whose secret has this digest, also when it has ended."""
 
+    def session(self, run_id: str, execution_id: str) -> Transcript | None:
+        """The session of an execution with everything in it."""
+
+    def sessions(self, run_id: str) -> tuple[SessionRow, ...]:
+        """The heads of all sessions of a run, oldest first."""
+
+    def spent_since(self, agent: str, since: datetime) -> tuple[Decimal, int]:
+        """What an agent's model turns have cost since then in USD, and how many of them have no known cost."""
+
     def login(self, digest: str) -> Login | None:
         """The login whose secret has this digest, also when it has expired."""
 
@@ -274,6 +285,21 @@ class Writer(Reader, Protocol):
 
     def drop_login(self, digest: str) -> None:
         """Forget a login."""
+
+    def put_session(
+        self,
+        row: SessionRow,
+        messages: Sequence[Message] = (),
+        turns: Sequence[TurnRow] = (),
+        calls: Sequence[CallRow] = (),
+    ) -> None:
+        """Write the head of a session with rows of it; a turn or call that is known is replaced.
+
+        Raises `Conflict` when the session was begun under a newer claim than `row.fence`.
+        """
+
+    def take_action(self, agent: str, call: str, limit: int, since: datetime, now: datetime) -> bool:
+        """Count one action of an agent unless `limit` are counted since then; the same call is counted once."""
 
     def put_jobs(self, jobs: Sequence[Job]) -> None:
         """Add jobs of the embedded carrier; an id that was ever added changes nothing."""

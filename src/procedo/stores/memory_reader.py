@@ -9,6 +9,7 @@ from procedo.core.admission import Load
 from procedo.core.state import Execution, Gate, Run, Status, StepState
 from procedo.ports import Definition, Filter, Job, OpenGate, Record, StoredKey, Summary
 from procedo.stores.head import altered, summary_of
+from procedo.stores.memory_sessions import MemorySessionReader, Sessions
 
 __all__ = ["Contents", "Kept", "MemoryReader", "StoredJob"]
 
@@ -48,14 +49,16 @@ class Contents:
     tokens: dict[str, Token] = field(default_factory=dict)
     logins: dict[str, Login] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
+    sessions: Sessions = field(default_factory=Sessions)
     numbers: int = 0
 
 
-class MemoryReader:
+class MemoryReader(MemorySessionReader):
     """A `Reader` of the contents."""
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
+        self._sessions = contents.sessions
 
     def _live(self) -> list[Kept]:
         return [kept for kept in self._contents.runs.values() if kept.run.end is None]

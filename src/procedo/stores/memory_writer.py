@@ -14,6 +14,7 @@ from procedo.stores.chain import GENESIS, Link, execution_of, linked
 from procedo.stores.codec import encode_event
 from procedo.stores.jsontext import parsed
 from procedo.stores.memory_reader import Contents, Kept, MemoryReader, StoredJob
+from procedo.stores.memory_sessions import MemorySessionWriter
 from procedo.stores.revision import Position, as_loaded, check, key_taken, sealed
 
 __all__ = ["MemoryWriter"]
@@ -43,7 +44,7 @@ def _records(common: Link, first: int, events: Sequence[Event], earlier: Sequenc
     return records
 
 
-class MemoryWriter(MemoryReader):
+class MemoryWriter(MemoryReader, MemorySessionWriter):
     """A `Writer` of the contents. `undo` holds how to take each step back."""
 
     def __init__(self, contents: Contents) -> None:
@@ -145,10 +146,13 @@ class MemoryWriter(MemoryReader):
         runs = {run_id: kept for run_id, kept in contents.runs.items() if run_id not in old}
         keys = {name: key for name, key in contents.keys.items() if key.run_id not in old}
         jobs = {name: stored for name, stored in contents.jobs.items() if stored.job.run_id not in old}
-        used = {kept.run.digest for kept in runs.values()}
+        used = {digest for kept in runs.values() for digest in (kept.run.digest, *kept.run.pins.values())}
         definitions = {digest: one for digest, one in contents.definitions.items() if digest in used}
         owners = {run_id: owner for run_id, owner in contents.owners.items() if run_id not in old}
         left = {"runs": runs, "keys": keys, "jobs": jobs, "definitions": definitions, "owners": owners}
+        for place in [place for place in contents.sessions.transcripts if place[0] in old]:
+            transcript = contents.sessions.transcripts.pop(place)
+            self.undo.append(partial(contents.sessions.transcripts.__setitem__, place, transcript))
         for name, entries in left.items():
             self.undo.append(partial(setattr, contents, name, getattr(contents, name)))
             setattr(contents, name, entries)

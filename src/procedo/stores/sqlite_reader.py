@@ -16,6 +16,7 @@ from procedo.stores.jsontext import instant, moment, parsed
 from procedo.stores.ledger import missing, records
 from procedo.stores.recent import Known, Recent
 from procedo.stores.sqlite_access import AccessReader
+from procedo.stores.sqlite_sessions import SessionReader
 
 __all__ = ["SqliteReader"]
 
@@ -39,7 +40,7 @@ def _open_gate(row: tuple[str, str, str, int, str]) -> OpenGate:
     return OpenGate(run_id, sop, digest, decode(Gate, parsed(data), version))
 
 
-class SqliteReader(AccessReader):
+class SqliteReader(AccessReader, SessionReader):
     """A `Reader` on one connection; lives as long as its transaction."""
 
     def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:

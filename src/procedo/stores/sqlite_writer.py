@@ -21,6 +21,7 @@ from procedo.stores.recent import Known, Recent
 from procedo.stores.revision import Position, as_loaded, check, key_taken, sealed
 from procedo.stores.sqlite_access import AccessWriter
 from procedo.stores.sqlite_reader import SqliteReader
+from procedo.stores.sqlite_sessions import SessionWriter
 
 __all__ = ["SqliteWriter"]
 
@@ -69,7 +70,7 @@ def _last_output(run: Run) -> dict[str, str | None]:
     return {"last_output": written, "last_output_of": None}
 
 
-class SqliteWriter(SqliteReader, AccessWriter):
+class SqliteWriter(SqliteReader, AccessWriter, SessionWriter):
     """A `Writer` on one connection; lives as long as its transaction."""
 
     def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:
@@ -229,6 +230,10 @@ class SqliteWriter(SqliteReader, AccessWriter):
         run(f"DELETE FROM keys WHERE run_id {mine}")  # noqa: S608  # a constant
         count = run("DELETE FROM runs WHERE run IN (SELECT run FROM pruning)").rowcount
         run("DELETE FROM pruning")
-        run("DELETE FROM definitions WHERE digest NOT IN (SELECT digest FROM runs)")
+        # A run keeps its own definition and those of the sub-procedures that it pinned.
+        run(
+            """DELETE FROM definitions WHERE digest NOT IN (SELECT digest FROM runs)
+               AND digest NOT IN (SELECT value FROM origins, json_each(origins.data, '$.pins'))"""
+        )
         self._known.clear()
         return count

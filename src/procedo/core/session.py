@@ -1,0 +1,148 @@
+"""What is kept of a session: its head, its messages, its model turns and its tool calls. Pure.
+
+A session is its rows. A row is written before an effect and again with its result, so that after a crash
+every state that the session can have been in is one of these.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from procedo.core.model import Json
+
+__all__ = ["CallRow", "CallState", "Message", "Outcome", "SessionRow", "SessionState", "Transcript", "TurnRow"]
+
+
+class SessionState(StrEnum):
+    """Where a session stands; all but the first two are ends. Exhausted is not completed."""
+
+    RUNNING = "running"
+    PARKED = "parked"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    EXHAUSTED = "exhausted"
+
+
+class CallState(StrEnum):
+    """How far a tool call has come."""
+
+    WAITING = "waiting"
+    STARTED = "started"
+    DONE = "done"
+
+
+class Outcome(StrEnum):
+    """How a tool call ended. `interrupted`: it may or may not have acted."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    DENIED = "denied"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """The head of a session. Sums are of its answered model turns; costs are decimal text in USD.
+
+    `contract` is the recorded contract without its secrets; `unmeasured` counts turns whose tokens are not
+    known and `unpriced` those whose cost is not. `seconds` is the time at work, waiting for people excluded.
+    """
+
+    run_id: str
+    execution_id: str
+    agent: str
+    delegating: str
+    root: str
+    depth: int
+    runner: str
+    fence: int
+    started_at: datetime
+    active_at: datetime
+    state: SessionState = SessionState.RUNNING
+    reason: str = ""
+    contract: Json = None
+    contract_digest: str = ""
+    scripted: bool = False
+    seconds: float = 0.0
+    turns: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unmeasured: int = 0
+    unpriced: int = 0
+    cost_usd: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One request or response, as the model library writes it; `library` is the version that did."""
+
+    seq: int
+    kind: str
+    data: Json
+    library: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """One request to the model. Tokens None: unmeasured; cost None: unknown. `answered` False: it was lost."""
+
+    turn: int
+    request_digest: str
+    model_asked: str
+    at: datetime
+    answered: bool = False
+    provider: str = ""
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: str | None = None
+    finish_reason: str | None = None
+    seconds: float = 0.0
+    scripted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One tool call, by turn and index. `text` is what the model was told, `full` the whole when it was cut.
+
+    `digest` is of the tool and its arguments: what approvals are bound to and repeats are known by.
+    """
+
+    turn: int
+    index: int
+    call_id: str
+    tool: str
+    offered: str
+    schema: str
+    arguments: Json
+    digest: str
+    at: datetime
+    state: CallState = CallState.WAITING
+    verdict: str = ""
+    outcome: Outcome | None = None
+    text: str = ""
+    full: str = ""
+    left_out: int = 0
+    attempts: int = 0
+    amended: bool = False
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def key(self) -> str:
+        """What gates name it by."""
+        return f"{self.turn}.{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A session with everything in it, in order."""
+
+    session: SessionRow
+    messages: tuple[Message, ...] = ()
+    turns: tuple[TurnRow, ...] = ()
+    calls: tuple[CallRow, ...] = field(default=())

@@ -1,0 +1,107 @@
+"""Sessions of agents in SQLite."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
+from procedo.errors import Conflict
+from procedo.stores.codec import FORMAT, decode, encode
+from procedo.stores.jsontext import moment, parsed
+
+__all__ = ["SessionReader", "SessionWriter", "lost"]
+
+T = TypeVar("T")
+
+_OF: Final = "JOIN runs USING (run) WHERE runs.id = ? AND execution = ?"
+
+
+def lost(row: SessionRow) -> Conflict:
+    """What a worker is told whose claim is no longer the newest."""
+    return Conflict("stale", f"Session {row.execution_id} of {row.run_id} was taken over; claim {row.fence} is old.")
+
+
+class SessionReader:
+    """The part of a `Reader` that tells what sessions did."""
+
+    _connection: sqlite3.Connection
+
+    def session(self, run_id: str, execution_id: str) -> Transcript | None:
+        """See `Reader.session`."""
+        heads = self._rows(SessionRow, f"sessions {_OF}", run_id, execution_id)
+        if not heads:
+            return None
+        return Transcript(
+            heads[0],
+            tuple(self._rows(Message, f"session_messages {_OF} ORDER BY session_messages.seq", run_id, execution_id)),
+            tuple(self._rows(TurnRow, f"session_turns {_OF} ORDER BY turn", run_id, execution_id)),
+            tuple(self._rows(CallRow, f"session_calls {_OF} ORDER BY turn, place", run_id, execution_id)),
+        )
+
+    def sessions(self, run_id: str) -> tuple[SessionRow, ...]:
+        """See `Reader.sessions`."""
+        found = self._rows(SessionRow, "sessions JOIN runs USING (run) WHERE runs.id = ?", run_id)
+        return tuple(sorted(found, key=lambda row: (row.started_at, row.execution_id)))
+
+    def spent_since(self, agent: str, since: datetime) -> tuple[Decimal, int]:
+        """See `Reader.spent_since`."""
+        sql = "SELECT cost_usd FROM session_turns WHERE agent = ? AND at >= ?"
+        costs = [row[0] for row in self._connection.execute(sql, (agent, moment(since)))]
+        known = [Decimal(cost) for cost in costs if cost is not None]
+        return sum(known, Decimal(0)), len(costs) - len(known)
+
+    def _rows(self, kind: type[T], source: str, *values: Any) -> list[T]:
+        name = source.partition(" ")[0]
+        sql = f"SELECT {name}.format, {name}.data FROM {source}"  # noqa: S608  # names of our own tables
+        return [decode(kind, parsed(data), version) for version, data in self._connection.execute(sql, values)]
+
+
+class SessionWriter(SessionReader):
+    """The part of a `Writer` that keeps what sessions do."""
+
+    def put_session(
+        self,
+        row: SessionRow,
+        messages: Sequence[Message] = (),
+        turns: Sequence[TurnRow] = (),
+        calls: Sequence[CallRow] = (),
+    ) -> None:
+        """See `Writer.put_session`."""
+        run = self._connection.execute("SELECT run FROM runs WHERE id = ?", (row.run_id,)).fetchone()
+        sql = f"SELECT fence FROM sessions {_OF}"  # noqa: S608  # names of our own tables
+        known = self._connection.execute(sql, (row.run_id, row.execution_id)).fetchone()
+        if run is None or (known is not None and known[0] > row.fence):
+            raise lost(row)
+        place = (run[0], row.execution_id)
+        self._connection.execute(
+            """INSERT INTO sessions VALUES (?, ?, ?, ?, ?)
+               ON CONFLICT DO UPDATE SET fence = excluded.fence, format = excluded.format, data = excluded.data""",
+            (*place, row.fence, FORMAT, encode(row)),
+        )
+        self._connection.executemany(
+            "INSERT INTO session_messages VALUES (?, ?, ?, ?, ?)",
+            [(*place, message.seq, FORMAT, encode(message)) for message in messages],
+        )
+        self._connection.executemany(
+            """INSERT INTO session_turns VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+               SET cost_usd = excluded.cost_usd, format = excluded.format, data = excluded.data""",
+            [(*place, t.turn, row.agent, moment(t.at), t.cost_usd, FORMAT, encode(t)) for t in turns],
+        )
+        self._connection.executemany(
+            """INSERT INTO session_calls VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT DO UPDATE SET format = excluded.format, data = excluded.data""",
+            [(*place, c.turn, c.index, FORMAT, encode(c)) for c in calls],
+        )
+
+    def take_action(self, agent: str, call: str, limit: int, since: datetime, now: datetime) -> bool:
+        """See `Writer.take_action`."""
+        if self._connection.execute("SELECT 1 FROM actions WHERE call = ?", (call,)).fetchone() is not None:
+            return True
+        sql = "SELECT count(*) FROM actions WHERE agent = ? AND at > ?"
+        if self._connection.execute(sql, (agent, moment(since))).fetchone()[0] >= limit:
+            return False
+        self._connection.execute("DELETE FROM actions WHERE agent = ? AND at <= ?", (agent, moment(since)))
+        self._connection.execute("INSERT INTO actions VALUES (?, ?, ?)", (call, agent, moment(now)))
+        return True
