@@ -57,11 +57,20 @@ class Permitted(Runs):
         revision: int | None = None,
         digest: str | None = None,
         run_id: str | None = None,
+        lasting: bool = False,
     ) -> Snapshot:
         """See `Runs.decide`."""
         self._access.require(Role.APPROVE)
         return await self._runs.decide(
-            reference, verdict, surface, value=value, comment=comment, revision=revision, digest=digest, run_id=run_id
+            reference,
+            verdict,
+            surface,
+            value=value,
+            comment=comment,
+            revision=revision,
+            digest=digest,
+            run_id=run_id,
+            lasting=lasting,
         )
 
     async def cancel(self, run_id: str, reason: str, surface: Surface) -> Snapshot:

@@ -1,0 +1,35 @@
+"""Reading a form that a page sent."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from procedo.errors import BadArgument
+
+__all__ = ["read_form"]
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_MOST_FIELDS: Final = 20
+
+
+async def read_form(request: Request, limit: int) -> Mapping[str, str]:
+    """The fields of a form with at most `limit` bytes. Raises `BadArgument`, also for a field that is sent twice."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _FORM:
+        raise BadArgument("bad_form", f"A form is sent as {_FORM}, not as {kind or 'nothing'}.", "Use the page.")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > limit:
+            message = f"The form has more than {limit} bytes; nothing was changed."
+            raise BadArgument("too_large", message, "Shorten your text.")
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+    except ValueError as error:
+        raise BadArgument("bad_form", f"The form cannot be read: {error}.", "Use the page.") from error
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BadArgument("bad_form", "The form names a field twice.", "Use the page.")
+    return fields

@@ -1,0 +1,160 @@
+"""Everything that the page of one gate shows."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from procedo.core.model import Json
+from procedo.core.state import Gate, Verdict
+from procedo.ports import OpenGate
+from procedo.runs import History, Snapshot
+from procedo.surfaces.gates import gate_view, may_decide, what_is_asked
+from procedo.surfaces.redaction import masked, masked_text
+from procedo.surfaces.web.answers import amendable, barred, choices
+from procedo.surfaces.web.difference import difference
+from procedo.surfaces.web.logins import Visitor
+from procedo.surfaces.web.standing import standing, status_words
+from procedo.surfaces.web.words import When, blocks, shown, when, written
+
+__all__ = ["gate_page", "gate_version", "previous"]
+
+_WHOLE: Final = 1_000_000_000
+_LONGEST_RESULT: Final = 4_000
+_KINDS: Final[Mapping[str, str]] = {
+    "approval": "approval before a step",
+    "checkpoint": "checkpoint",
+    "tool_call": "approval of a tool call",
+    "interrupted": "interrupted effect",
+    "verify": "unverified result",
+    "timeout": "step out of time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One line of a run's history."""
+
+    when: When
+    title: str
+    detail: str = ""
+    result: str = ""
+
+
+def gate_version(gate: Gate) -> str:
+    """Differs when the page of this gate would say something else."""
+    votes = [(vote.identity, vote.verdict, vote.digest) for vote in gate.votes]
+    state = (gate.revision, gate.digest, votes, gate.verdict, gate.withdrawn, gate.reminders)
+    return hashlib.sha256(repr(state).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def previous(history: History, gate: Gate) -> Json:
+    """What was presented before what is presented now: an earlier revision, or the draft that was sent back."""
+    seen: list[Json] = []
+    for record in history.records:
+        data = record.data if isinstance(record.data, dict) else {}
+        opened = data.get("gate")
+        if isinstance(opened, dict) and opened.get("id") == gate.id:
+            seen.append(opened.get("content"))
+        elif data.get("gate_id") == gate.id and "content" in data:
+            seen.append(data["content"])
+    older = [content for content in seen if content != gate.content]
+    if older:
+        return older[-1]
+    sent_back = [g for g in history.gates if g.step == gate.step and g.verdict is Verdict.REVISE and g.id != gate.id]
+    return sent_back[-1].content if sent_back else None
+
+
+def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime) -> dict[str, Any]:
+    """The values of the template `gate.html`."""
+    gate, snapshot = found.gate, history.snapshot
+    run, policy = snapshot.run, snapshot.policies.get(gate.id)
+    step = snapshot.sop.by_number[gate.step]
+    view = gate_view(gate, snapshot.sop, run, policy, _WHOLE)
+    before = previous(history, gate)
+    reason = barred(snapshot, gate, visitor) if gate.open else None
+    return {
+        "visitor": visitor,
+        "version": gate_version(gate),
+        "watches": gate.id,
+        "gate": gate,
+        "kind": _KINDS[gate.kind],
+        "asks": shown(what_is_asked(gate)),
+        "blocks": blocks(masked(gate.content)),
+        "difference": () if before is None else difference(masked(before), masked(gate.content)),
+        "run": run,
+        "status": status_words(run.status),
+        "sop": {"name": snapshot.sop.name, "version": shown(run.version)},
+        "step": {"number": step.number, "title": shown(step.title), "body": shown(masked_text(step.body)).strip()},
+        "who": shown(may_decide(policy, gate)),
+        "votes": view.get("votes", []),
+        "voters": [(shown(str(vote.principal)), str(vote.verdict), when(vote.at, now)) for vote in gate.votes],
+        "started": when(run.started_at, now),
+        "starter": shown(str(run.starter)),
+        "waiting": when(gate.waiting_since, now),
+        "due": None if gate.due_at is None else when(gate.due_at, now),
+        "barred": reason,
+        "choices": choices(snapshot, gate, visitor) if gate.open and reason is None else (),
+        "amends": amendable(snapshot, gate) if gate.open and reason is None else None,
+        "outcome": _outcome(gate, visitor, now),
+        "standing": standing(snapshot),
+        "happenings": tuple(_happenings(history, snapshot, now)),
+        "inputs": blocks(masked(run.inputs)),
+    }
+
+
+def _outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] | None:
+    """How a gate ended, or None while it is open."""
+    if gate.open:
+        return None
+    if gate.withdrawn:
+        return {
+            "word": "void",
+            "text": f"Nothing is left to decide: {shown(masked_text(gate.withdrawn))}.",
+            "when": None,
+        }
+    by = gate.decided_by
+    moment = None if gate.decided_at is None else when(gate.decided_at, now)
+    if gate.expired:
+        return {"word": "expired", "text": "Nobody answered in time.", "when": moment}
+    mine = by is not None and by.identity == visitor.access.principal.identity
+    who = "you" if mine else shown(str(by))
+    comment = f" “{shown(masked_text(gate.comment))}”" if gate.comment else ""
+    return {"word": _PAST[gate.verdict] if gate.verdict else "", "text": f"Decided by {who}.{comment}", "when": moment}
+
+
+_PAST: Final[Mapping[Verdict, str]] = {
+    Verdict.APPROVE: "approved",
+    Verdict.DENY: "denied",
+    Verdict.AMEND: "approved with a change",
+    Verdict.REVISE: "sent back for another draft",
+    Verdict.REPEAT: "to be repeated",
+    Verdict.SKIP: "skipped",
+    Verdict.FAIL: "failed",
+    Verdict.RETRACT: "taken back",
+}
+
+
+def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator[Happening]:
+    """What happened so far, the latest last."""
+    lines: list[tuple[datetime, Happening]] = []
+    for execution in history.executions:
+        title = f"Step {execution.step}, {shown(snapshot.sop.by_number[execution.step].title)}"
+        closing = execution.closing
+        if closing is None:
+            lines.append(
+                (execution.opened_at, Happening(when(execution.opened_at, now), f"{title}: {execution.phase}"))
+            )
+            continue
+        result = "" if closing.output is None else written(masked(closing.output))[:_LONGEST_RESULT]
+        detail = shown(masked_text(closing.reason)) or f"by {shown(closing.by)}"
+        lines.append((closing.at, Happening(when(closing.at, now), f"{title}: {execution.phase}", detail, result)))
+    for gate in history.gates:
+        if gate.decided_at is not None and gate.verdict is not None:
+            comment = f": {shown(masked_text(gate.comment))}" if gate.comment else ""
+            word = "expired" if gate.expired else _PAST[gate.verdict]
+            who = Happening(when(gate.decided_at, now), f"Gate {gate.code}: {word}", f"by {gate.decided_by}{comment}")
+            lines.append((gate.decided_at, who))
+    lines.sort(key=lambda line: line[0])
+    return (happening for _, happening in lines)

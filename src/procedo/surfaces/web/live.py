@@ -1,0 +1,61 @@
+"""Telling open pages that something changed, by server-sent events. An event carries a version and no data."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from procedo.ports import Store
+
+__all__ = ["Streams"]
+
+_MOST: Final = 100
+_BEAT_S: Final = 15.0
+_BEATS: Final = 40
+"""After that many beats a stream ends, and the browser opens another one."""
+
+
+class Streams:
+    """The open streams of one server. `stopping` ends them all, so that a shutdown waits for none."""
+
+    def __init__(self, store: Store, stopping: asyncio.Event) -> None:
+        self._store = store
+        self._stopping = stopping
+        self._open = 0
+
+    def stream(self, version: Callable[[], Awaitable[str | None]]) -> Response:
+        """A stream of versions: one at once, then one after each change. No version (None) ends it with `bye`."""
+        if self._open >= _MOST:
+            return PlainTextResponse("Too many pages are open.\n", 503, {"retry-after": "30"})
+        return StreamingResponse(self._events(version), media_type="text/event-stream")
+
+    async def _events(self, version: Callable[[], Awaitable[str | None]]) -> AsyncIterator[str]:
+        self._open += 1
+        try:
+            told: str | None = None
+            for _ in range(_BEATS):
+                now = await version()
+                if now is None:
+                    yield "event: bye\ndata: logged out\n\n"
+                    return
+                yield f"event: version\ndata: {now}\n\n" if now != told else ": still here\n\n"
+                told = now
+                if await self._stopped():
+                    return
+        finally:
+            self._open -= 1
+
+    async def _stopped(self) -> bool:
+        """Wait for a change, a beat, or the end of the server; True for the latter."""
+        change = asyncio.create_task(self._store.changed(_BEAT_S))
+        stop = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({change, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (change, stop):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        return self._stopping.is_set()
