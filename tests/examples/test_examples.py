@@ -1,24 +1,25 @@
 """The procedures in sops/ load without a problem, and each way through each of them is walked to its end."""
 
 import json
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from commands import Workspace
 from mcp import Client
 from readme_transcript import server
 from repository import ROOT
 from walker import Walker, declared, walked
-from walks import WALKS, Failed, Late, Walk
+from walks import WALKS, Walk
 
 from procedo.app import App, RandomIds, assemble
 from procedo.config import load
-from procedo.core.state import Status
 from procedo.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -31,15 +32,20 @@ class MovedClock:
 
     def __init__(self) -> None:
         self.time = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+        self.moved = anyio.Event()
 
     def now(self) -> datetime:
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        await anyio.lowlevel.checkpoint()
+        until = self.time + timedelta(seconds=seconds)
+        while self.time < until:
+            await self.moved.wait()
 
     def advance_to(self, moment: datetime) -> None:
         self.time = max(self.time, moment)
+        self.moved.set()
+        self.moved = anyio.Event()
 
 
 @dataclass
@@ -70,7 +76,9 @@ async def shop(data: Path) -> AsyncIterator[Shop]:
 async def test_every_example_loads_without_a_problem(tmp_path: Path) -> None:
     async with shop(tmp_path) as opened:
         entries = opened.app.library.entries()
-    assert {entry.name: [str(problem) for problem in entry.problems] for entry in entries} == {name: [] for name in WALKS}
+    assert {entry.name: [str(problem) for problem in entry.problems] for entry in entries} == {
+        name: [] for name in WALKS
+    }
     owners = {entry.name: entry.sop.extensions.get("x-owner") for entry in entries if entry.sop is not None}
     assert all(owner for name, owner in owners.items() if name != "dependency-update"), owners
 
@@ -100,5 +108,40 @@ async def test_every_branch_of_an_example_is_walked(name: str, tmp_path: Path) -
         for walk in WALKS[name]:
             walker = await opened.walk(name, walk)
             taken |= walked(sop, await opened.app.runs.history(walker.ended.run.id))
-    assert sorted(declared(sop) - taken) == []
-    assert sorted(taken - declared(sop)) == []
+        promised = declared(sop, opened.app.settings.default_mode)
+    assert sorted(promised - taken) == []
+    assert sorted(taken - promised) == []
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+@pytest.mark.requirement("C36", "C103")
+async def test_a_complaint_over_stdio_sends_what_a_person_amended_at_a_terminal(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "sops", tmp_path / "sops")
+    (walk,) = [walk for walk in WALKS["customer-complaint"] if walk.says == "sent as amended"]
+    drafted, amended = walk.reports[2][0]["body"], walk.decisions[3][0].value
+    async with Client(server(tmp_path)) as client:
+        view = await called(client, "sop_start", name="customer-complaint", inputs=walk.inputs)
+        run_id = view["run_id"]
+        for execution in ("1.1", "2.1"):
+            (report,) = walk.reports[int(execution[0])]
+            told = {"run_id": run_id, "execution_id": execution, "status": "completed", "output": report}
+            view = await called(client, "sop_advance", **told)
+        (action,) = view["actions"]
+        assert (action["action"], action["context"]["content"]["body"]) == ("checkpoint_wait", drafted)
+
+        screen = Workspace(tmp_path).person("approve", action["context"]["code"], "--amend", amended)
+        assert screen.code == 0, screen.text
+
+        view = await called(client, "sop_resume", run_id=run_id)
+        (action,) = view["actions"]
+        assert (action["action"], action["execution_id"]) == ("execute_step", "4.1")
+        assert amended in action["step"]["body"]
+        assert drafted not in json.dumps(action["step"])
+        (report,) = walk.reports[4]
+        view = await called(client, "sop_advance", run_id=run_id, execution_id="4.1", status="completed", output=report)
+    assert (view["status"], view["output"]) == ("completed", walk.output)

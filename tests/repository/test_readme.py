@@ -39,9 +39,8 @@ def part(name: str) -> str:
 
 def same_or_updated(name: str, made: str) -> None:
     if os.environ.get("PROCEDO_UPDATE") == "1":
-        old, whole = part(name), readme()
-        path = ROOT / "README.md"
-        path.write_text(whole.replace(f"{name} -->\n{old}", f"{name} -->\n{made}"), encoding="utf-8")
+        between = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", flags=re.DOTALL)
+        (ROOT / "README.md").write_text(between.sub(lambda _: made, readme()), encoding="utf-8")
     assert part(name) == made, "run this test with PROCEDO_UPDATE=1 to rewrite the README"
 
 

@@ -19,6 +19,6 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def commands(text: str) -> list[str]:
-    """The lines of the shell blocks, continued lines joined."""
+    """The commands of the shell blocks, continued lines joined."""
     joined = "".join(fenced(text, "sh")).replace("\\\n", " ")
-    return [line for line in joined.splitlines() if line.strip()]
+    return [line for line in joined.splitlines() if line.strip() and not line.startswith("#")]

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+import anyio
 from walks import Decision, Failed, Late, Walk
 
 from procedo.core import messages as m
-from procedo.core.model import OnFailure, Sop
+from procedo.core.model import Mode, OnFailure, Sop
 from procedo.core.routing import gate_needed
 from procedo.core.state import GateKind, Principal, PrincipalKind, Source
 from procedo.runs import History, Runs, Snapshot, Surface
 
 AGENT: Final = Surface(Principal(Source.HOST, "agent", PrincipalKind.AGENT))
 IDA: Final = Surface(Principal(Source.CLI, "ida", PrincipalKind.HUMAN), can_ask=True)
-LONGEST: Final = 200
+LONGEST_S: Final = 20.0
 
 
 class Time(Protocol):
@@ -35,18 +36,19 @@ class Walker:
     walk: Walk
 
     def __post_init__(self) -> None:
+        """Take what is to be said from the walk, one after the other."""
         self.reports = {step: list(said) for step, said in self.walk.reports.items()}
         self.decisions = {step: list(taken) for step, taken in self.walk.decisions.items()}
         self.child = Walker(self.runs, self.clock, self.walk.child) if self.walk.child else None
 
     async def to_the_end(self, name: str) -> Snapshot:
-        snapshot = await self.runs.start(name, self.walk.inputs, AGENT)
-        for _ in range(LONGEST):
-            if snapshot.run.end is not None:
-                return snapshot
-            await self.go_on(snapshot)
-            snapshot = await self.runs.wait(snapshot.run.id, AGENT, 0)
-        raise AssertionError(f"{self.walk.says}: not at its end after {LONGEST} moves: {snapshot.actions}")
+        """Start the procedure and move it until its run has ended."""
+        with anyio.fail_after(LONGEST_S):
+            snapshot = await self.runs.start(name, self.walk.inputs, AGENT)
+            while snapshot.run.end is None:
+                await self.go_on(snapshot)
+                snapshot = await self.runs.state(snapshot.run.id, AGENT)
+            return snapshot
 
     def everything_was_used(self) -> bool:
         mine = not any(self.reports.values()) and not any(self.decisions.values())
@@ -66,7 +68,7 @@ class Walker:
                 case m.Delegated(due_at=datetime() as due) | m.PendingStep(due_at=datetime() as due):
                     self.clock.advance_to(due)
                 case m.Delegated():
-                    await self.runs.wait(run_id, AGENT, 5)
+                    await self.runs.wait(run_id, AGENT, LONGEST_S)
                 case _:
                     continue
             return
@@ -77,6 +79,7 @@ class Walker:
         if isinstance(said, Late):
             assert action.due_at is not None, action
             self.clock.advance_to(action.due_at)
+            await self.runs.state(run_id, AGENT)
         elif isinstance(said, Failed):
             await self.runs.advance(run_id, action.execution_id, "failed", said.reason, AGENT)
         else:
@@ -90,12 +93,12 @@ class Walker:
 Branch = tuple[int, str]
 
 
-def declared(sop: Sop) -> set[Branch]:
-    """Every way out of every step."""
-    return {branch for step in sop.steps for branch in _declared(sop, step.number)}
+def declared(sop: Sop, default: Mode) -> set[Branch]:
+    """Every way out of every step; `default` is the mode of a procedure that names none."""
+    return {branch for step in sop.steps for branch in _declared(sop, sop.mode or default, step.number)}
 
 
-def _declared(sop: Sop, number: int) -> Iterator[Branch]:
+def _declared(sop: Sop, mode: Mode, number: int) -> Iterator[Branch]:
     step = sop.by_number[number]
     if step.switch:
         yield from ((number, f"switch {port.name}") for port in step.switch)
@@ -111,7 +114,7 @@ def _declared(sop: Sop, number: int) -> Iterator[Branch]:
         yield number, "on_failure"
     if step.timeout_s is not None:
         yield number, "late"
-    if step.is_gate or (sop.mode is not None and gate_needed(sop, sop.mode, step)):
+    if step.is_gate or gate_needed(sop, mode, step):
         yield number, "on_deny" if step.on_deny is not None else "denied"
 
 
@@ -119,18 +122,15 @@ def walked(sop: Sop, history: History) -> set[Branch]:
     """The ways out that a run took, from its record."""
     found: set[Branch] = set()
     for execution in history.executions:
-        step = sop.by_number[execution.step]
+        step, attempt = sop.by_number[execution.step], execution.arrival.attempt
+        reason = execution.closing.reason if execution.closing is not None else ""
         if step.precondition is not None:
             found.add((step.number, "if is true"))
-        if execution.arrival.attempt > 1:
+        if attempt > 1:
             found.add((step.number, "retry"))
-        if execution.closing is not None and "exceeded" in execution.closing.reason:
+        if step.timeout_s is not None and "exceeded" in reason:
             found.add((step.number, "late"))
-        if (
-            execution.closing is not None
-            and execution.closing.reason
-            and execution.arrival.attempt > step.on_failure.retries > 0
-        ):
+        if reason and attempt > step.on_failure.retries > 0:
             found.add((step.number, "retries used up"))
     found |= {(gate.step, "late") for gate in history.gates if gate.kind is GateKind.TIMEOUT}
     for record in history.records:

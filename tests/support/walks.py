@@ -1,7 +1,7 @@
 """Every way through every example procedure: what is put in, what is reported and decided, and where it leads.
 
 Reports and decisions are listed per step in the order in which they are given. `path` are the executions
-in the order in which they were opened.
+in the order in which they were opened; a `for_each` ends with one that gathers its items.
 """
 
 from dataclasses import dataclass, field
@@ -329,7 +329,7 @@ def deletion() -> list[Walk]:
                 5: ["Dear customer"],
                 6: ["mail and billing were missing"],
             },
-            "1.1 2.1 6.1 2.2 3.1 4.1 4.2 4.3 4.4 5.1",
+            "1.1 2.1 6.1 2.2 3.1 4.1 4.2 4.3 4.4 4.5 5.1",
             {3: [no("incomplete"), YES]},
             output="Dear customer",
         ),
