@@ -8,6 +8,7 @@ from typing import Final
 from procedo.config import forms
 from procedo.config.agent_keys import AGENT_KEYS
 from procedo.config.key import Key
+from procedo.config.serving_keys import SERVING_KEYS
 from procedo.core.approval import OnExpiry
 from procedo.core.model import Json, Mode
 
@@ -36,6 +37,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("sop", "max_step_visits", forms.count(1, 1_000_000), 256, "How often one run may reach the same step."),
     Key("sop.approval", "default_policy", forms.name(), "human", "The policy of gates that name none."),
     Key(_GROUP, "members", forms.listed(forms.member()), (), "Who belongs to the group.", required=True),
+    Key(_GROUP, "by_token", forms.flag(), False, "Whether a token or claim that names the group makes a member, too."),
     Key(_POLICY, "required_group", forms.name(), None, "The group that decides; without it any person may."),
     Key(_POLICY, "quorum", forms.count(0, 1_000), 1, "How many distinct members have to agree; 0 means 1."),
     Key(
@@ -65,6 +67,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(_SHELL, "timeout", forms.duration(0.05, 86400), 60.0, "Time for one command."),
     Key(_SHELL, "max_output_bytes", forms.count(1, 16_777_216), 16_384, "What is kept of each output, in bytes."),
     Key(_SHELL, "cwd", forms.folder(), ".", "Where commands start: a folder of the workspace."),
+    *SERVING_KEYS,
     Key("worker", "lease", forms.duration(1, 3600), 10.0, "How long a worker holds work without renewing."),
     *AGENT_KEYS,
 )  # fmt: skip

@@ -69,6 +69,7 @@ def _policy(document: Document, name: str, groups: Mapping[str, frozenset[str]])
         reminders=document.value(_POLICY, "max_reminders", name),
         agents=frozenset(document.value(_POLICY, "agents", name)),
         out_of_band=document.value(_POLICY, "out_of_band", name),
+        by_token=group in groups and document.value(_GROUP, "by_token", group),
     )
     broken = document.broke(_GROUP, "members", str(group)) or document.broke(_POLICY, "agents", name)
     if not broken and (group is None or group in groups):
@@ -78,7 +79,7 @@ def _policy(document: Document, name: str, groups: Mapping[str, frozenset[str]])
 
 
 def _object_to_unsatisfiable(document: Document, policy: Policy) -> None:
-    if policy.members is None:
+    if policy.members is None or policy.by_token:
         return
     people = _people(policy.members | policy.agents)
     if len(people) >= policy.quorum:

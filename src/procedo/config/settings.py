@@ -6,6 +6,7 @@ from pathlib import Path
 
 from procedo.config.agent_settings import NO_AGENTS, AgentSettings
 from procedo.config.capability_settings import CapabilitySettings
+from procedo.config.serving import ServingSettings
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, Policy
 from procedo.core.model import Mode
@@ -20,6 +21,7 @@ class Settings:
     `root` is the workspace, `data_dir` where its store lies. `policies` holds every approval policy by
     name, the built-in `human` included; `default_policy` is for gates that name none. `max_value_bytes`
     bounds each input and output of a run; `lease_s` is how long a worker holds work without renewing, in seconds.
+    `serving` says how `serve --http` is reached.
     """
 
     root: Path
@@ -34,3 +36,4 @@ class Settings:
     default_policy: Policy = HUMAN
     lease_s: float = 10.0
     agents: AgentSettings = NO_AGENTS
+    serving: ServingSettings = field(default_factory=ServingSettings)
