@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from procedo.core.model import Json
-from procedo.surfaces.web.words import written
+from procedo.surfaces.web.words import blocks
 
 __all__ = ["Line", "difference"]
 
@@ -25,10 +25,17 @@ class Line:
 
 def difference(before: Json, after: Json) -> tuple[Line, ...]:
     """The lines that differ, with some around them; empty when nothing differs, or when it is too long to compare."""
-    old, new = written(before).splitlines(), written(after).splitlines()
+    old, new = _text(before), _text(after)
     if old == new or len(old) + len(new) > _LONGEST:
         return ()
     return tuple(_lines(old, new))
+
+
+def _text(value: Json) -> list[str]:
+    """The lines of a value; the texts in an object are broken into their own lines."""
+    return [
+        text for block in blocks(value) for text in (*([block.name] if block.name else []), *block.text.splitlines())
+    ]
 
 
 def _lines(old: list[str], new: list[str]) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from procedo.runs import History, Snapshot
 from procedo.surfaces.gates import gate_view, may_decide, what_is_asked
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.web.answers import amendable, barred, choices
-from procedo.surfaces.web.difference import difference
+from procedo.surfaces.web.difference import Line, difference
 from procedo.surfaces.web.logins import Visitor
 from procedo.surfaces.web.standing import standing, status_words
 from procedo.surfaces.web.words import When, blocks, shown, when, written
@@ -22,6 +22,8 @@ __all__ = ["gate_page", "gate_version", "previous"]
 
 _WHOLE: Final = 1_000_000_000
 _LONGEST_RESULT: Final = 4_000
+_DECIDED, _ENDED, _BEGUN = range(3)
+"""What happens at the same moment follows in this order."""
 _KINDS: Final[Mapping[str, str]] = {
     "approval": "approval before a step",
     "checkpoint": "checkpoint",
@@ -83,6 +85,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "asks": shown(what_is_asked(gate)),
         "blocks": blocks(masked(gate.content)),
         "difference": () if before is None else difference(masked(before), masked(gate.content)),
+        "changes": _changes(history, gate, step.edit),
         "run": run,
         "status": status_words(run.status),
         "sop": {"name": snapshot.sop.name, "version": shown(run.version)},
@@ -102,6 +105,17 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "happenings": tuple(_happenings(history, snapshot, now)),
         "inputs": blocks(masked(run.inputs)),
     }
+
+
+def _changes(history: History, gate: Gate, field: str | None) -> tuple[Line, ...]:
+    """What the person who approved with a change has changed."""
+    if gate.verdict is not Verdict.AMEND or field is None or not isinstance(gate.content, dict):
+        return ()
+    for record in history.records:
+        data = record.data if isinstance(record.data, dict) else {}
+        if record.kind == "GateResolved" and data.get("gate_id") == gate.id:
+            return difference(masked(gate.content), masked({**gate.content, field: data.get("value")}))
+    return ()
 
 
 def _outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] | None:
@@ -138,7 +152,7 @@ _PAST: Final[Mapping[Verdict, str]] = {
 
 def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator[Happening]:
     """What happened so far, the latest last."""
-    lines: list[tuple[datetime, Happening]] = []
+    lines: list[tuple[datetime, int, Happening]] = []
     for execution in history.executions:
         title = f"Step {execution.step}, {shown(snapshot.sop.by_number[execution.step].title)}"
         closing = execution.closing
@@ -149,12 +163,14 @@ def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator
             continue
         result = "" if closing.output is None else written(masked(closing.output))[:_LONGEST_RESULT]
         detail = shown(masked_text(closing.reason)) or f"by {shown(closing.by)}"
-        lines.append((closing.at, Happening(when(closing.at, now), f"{title}: {execution.phase}", detail, result)))
+        lines.append(
+            (closing.at, _ENDED, Happening(when(closing.at, now), f"{title}: {execution.phase}", detail, result))
+        )
     for gate in history.gates:
         if gate.decided_at is not None and gate.verdict is not None:
             comment = f": {shown(masked_text(gate.comment))}" if gate.comment else ""
             word = "expired" if gate.expired else _PAST[gate.verdict]
             who = Happening(when(gate.decided_at, now), f"Gate {gate.code}: {word}", f"by {gate.decided_by}{comment}")
-            lines.append((gate.decided_at, who))
-    lines.sort(key=lambda line: line[0])
-    return (happening for _, happening in lines)
+            lines.append((gate.decided_at, _DECIDED, who))
+    lines.sort(key=lambda line: line[:2])
+    return (happening for _, _, happening in lines)

@@ -20,7 +20,7 @@ from procedo.errors import BadArgument, NotFound, ProcedoError
 from procedo.ports import Clock, OpenGate, Store
 from procedo.runs import Runs, Surface
 from procedo.surfaces.overview import inbox_view
-from procedo.surfaces.text import line
+from procedo.surfaces.text import compact, line
 from procedo.surfaces.web.answers import barred, given_value, given_verdict
 from procedo.surfaces.web.code import TerminalCode
 from procedo.surfaces.web.doors import BASE, Cookie, Doors
@@ -258,8 +258,12 @@ def _surface(visitor: Visitor) -> Surface:
 
 def _about(content: Json) -> str:
     if isinstance(content, Mapping):
-        return "; ".join(f"{key}: {item}" for key, item in content.items())
-    return "" if content is None else str(content)
+        return "; ".join(f"{key}: {_bare(item)}" for key, item in content.items())
+    return "" if content is None else _bare(content)
+
+
+def _bare(value: Json) -> str:
+    return value if isinstance(value, str) else compact(value)
 
 
 def _version(found: Iterable[OpenGate]) -> str:
