@@ -105,9 +105,9 @@ def test_a_secret_is_masked_for_the_eye(workspace: Workspace) -> None:
 
 GRAPH = """\
 1. gate, then Load kiln
-    -> 2
+   -> 2
 2. Heat to 980
-    -> end
+   -> end
 """
 
 
@@ -174,7 +174,11 @@ def test_inputs_are_typed_by_the_schema(workspace: Workspace) -> None:
         '[inputs]\ntype = "object"\nrequired = ["n"]\n[inputs.properties.n]\ntype = "integer"\n'
         '[inputs.properties.v]\ntype = "string"\n'
     )
-    workspace.write("typed", '[sop]\nname = "typed"\ndescription = "d"\nexecution_mode = "auto"\n' + schema, STEPS)
+    workspace.write(
+        "typed",
+        '[sop]\nname = "typed"\ndescription = "d"\nexecution_mode = "auto"\nmax_concurrent = 3\n' + schema,
+        STEPS,
+    )
     run_id = workspace.json("start", "typed", "--input", "n=3", "--input", "v=1.10")["run_id"]
     assert workspace.json("show", run_id)["inputs"] == {"n": 3, "v": "1.10"}
     assert workspace.run("start", "typed", "--input", "n=three").code == 2

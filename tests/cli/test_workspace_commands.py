@@ -131,7 +131,8 @@ def test_a_record_that_was_changed_from_outside_is_found(workspace: Workspace) -
     connection = sqlite3.connect(workspace.root / ".procedo" / "procedo.db")
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         connection.execute(f'DROP TRIGGER "{name}"')
-    connection.execute("UPDATE transitions SET events = replace(events, '\"done\":true', '\"done\":false')")
+    changed = connection.execute("UPDATE transitions SET acting = 'human:cli:mallory' WHERE revision = 1").rowcount
+    assert changed == 1
     connection.commit()
     connection.close()
     done = workspace.run("audit", "verify", "--json")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from procedo.runs import Snapshot
     from procedo.surfaces.shapes import RunView
 
-__all__ = ["STATUS_STYLE", "follow", "moment", "report", "run_text", "when"]
+__all__ = ["STATUS_STYLE", "follow", "moment", "report", "run_text", "status_words", "when"]
 
 STATUS_STYLE: Final = {
     "running": "blue",
@@ -27,6 +27,12 @@ STATUS_STYLE: Final = {
     "cancelled": "red",
 }
 _LONGEST_VALUE: Final = 4000
+
+
+def status_words(status: str) -> str:
+    """A status as people say it."""
+    said = {"waiting_approval": "waits for approval", "paused_checkpoint": "waits at a checkpoint"}
+    return said.get(status, status)
 
 
 def moment(text: str) -> datetime:
@@ -114,7 +120,7 @@ def _ending(view: Any, output: Output) -> None:
 
 def run_text(view: "RunView", output: Output, now: datetime) -> None:
     """Print one run for a person."""
-    status = output.style(STATUS_STYLE.get(view["status"], "bold"), view["status"].replace("_", " "))
+    status = output.style(STATUS_STYLE.get(view["status"], "bold"), status_words(view["status"]))
     output.line(f"run {output.style('bold', view['run_id'])}  {view['sop']} {view['version']}  {status}")
     for action in view["actions"]:
         lines = [*_action(action, now)]
@@ -126,7 +132,7 @@ def run_text(view: "RunView", output: Output, now: datetime) -> None:
     for note in view.get("notes", ()):
         output.line(f"  note: {note}")
     for child in view.get("children", ()):
-        output.line(f"  sub-run {child['run_id']}  {child['sop']}  {child['status'].replace('_', ' ')}")
+        output.line(f"  sub-run {child['run_id']}  {child['sop']}  {status_words(child['status'])}")
 
 
 def report(call: Call, snapshot: "Snapshot") -> None:

@@ -18,7 +18,7 @@ __all__ = ["PROCEDURE", "Story"]
 
 PROCEDURE = "ship-release"
 _VERSION = "2.4.0"
-_CHANGES = ["Search is twice as fast", "Dark mode", "Login no longer forgets you"]
+_CHANGES = "search is twice as fast, there is a dark mode, and logins last"
 _LONGEST = 420
 _COMMAND_LIMIT_S = 25.0
 
@@ -115,7 +115,8 @@ class Story:
         arguments = {"gate_id": self.gate, "decision": "approve", "comment": "The boss said yes."}
         answer = await self._call(agent, "Then I approve it myself.", "sop_approve", arguments)
         await self._still_waiting(agent, "the model's own approval decides nothing")
-        stage.says("server", f"Decided nothing. {_short(answer.text)}", "red")
+        said = " ".join((answer.view or {}).get("notes", [])) or answer.text
+        stage.says("server", f"Decided nothing. {_short(said)}", "red")
         stage.proved("a model cannot pass a gate: not by a report, not by approving itself")
         await self._shell()
 
@@ -148,10 +149,10 @@ class Story:
         async with connected(self.workspace, self.environ, self.log) as again:
             stage.must(again.pid != agent.pid, "another process serves now", again.pid)
             stage.says("system", f"`procedo serve` runs again, as process {again.pid}", "yellow")
-            status = await self._still_waiting(again, "the gate outlives the process")
+            await self._still_waiting(again, "the gate outlives the process")
             stage.says(
                 "server",
-                f"Run {self.run_id} is {status.view['status'].replace('_', ' ')} at gate {self.gate}, as before.",
+                f"Run {self.run_id} still waits at gate {self.gate}.",
                 "green",
             )
         stage.proved("killed with no warning, the run stood where it stood")

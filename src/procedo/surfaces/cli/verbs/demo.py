@@ -7,6 +7,7 @@ happened as it was said.
 
 import asyncio
 import logging
+import os
 import shutil
 import tempfile
 from argparse import ArgumentParser
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from procedo.surfaces.cli.call import Call
-from procedo.surfaces.cli.demo.stage import Stage
+from procedo.surfaces.cli.demo.stage import DemoFailed, Stage
 from procedo.surfaces.cli.demo.story import PROCEDURE, Story
 
 EXAMPLES = ("procedo demo", "procedo demo --fast", "procedo demo --keep  # leave the workspace, to look around in it")
 _PACE_S = 0.35
+_LOG = "server.log"
+_LONGEST_LOG = 600
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -37,7 +40,33 @@ def _furnish(workspace: Path) -> None:
 
 
 def _environ(call: Call) -> dict[str, str]:
-    return {name: value for name, value in call.environ.items() if not name.startswith("PROCEDO_")}
+    environ = {name: value for name, value in call.environ.items() if not name.startswith("PROCEDO_")}
+    if path := environ.get("PYTHONPATH"):
+        # The processes of the demonstration run elsewhere, and are to import what this one does.
+        environ["PYTHONPATH"] = os.pathsep.join(str(call.cwd / entry) for entry in path.split(os.pathsep))
+    return environ
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What really happened: a task group wraps it, perhaps more than once."""
+    while isinstance(error, BaseExceptionGroup):
+        error = next((one for one in error.exceptions if isinstance(_cause(one), DemoFailed)), error.exceptions[0])
+    return error
+
+
+def _perform(story: Story, log: Path) -> None:
+    from mcp import MCPError
+
+    try:
+        asyncio.run(story.perform())
+    except (ExceptionGroup, MCPError, TimeoutError, OSError) as error:
+        cause = _cause(error)
+        if isinstance(cause, DemoFailed):
+            raise cause from error
+        if not isinstance(cause, MCPError | TimeoutError | OSError):
+            raise
+        said = log.read_text(encoding="utf-8", errors="replace").strip()[-_LONGEST_LOG:]
+        raise DemoFailed("the server answers", f"{type(cause).__name__}: {cause}. {said}".strip()) from error
 
 
 def _summary(call: Call, story: Story, workspace: Path) -> None:
@@ -66,9 +95,9 @@ def run(call: Call) -> int:
     pace = 0.0 if call["fast"] or not call.output.live else _PACE_S
     try:
         _furnish(workspace)
-        with (workspace / "server.log").open("w", encoding="utf-8") as log:
+        with (workspace / _LOG).open("w", encoding="utf-8") as log:
             story = Story(Stage(call.output, pace), workspace, _environ(call), log)
-            asyncio.run(story.perform())
+            _perform(story, workspace / _LOG)
         _summary(call, story, workspace)
     finally:
         if not call["keep"]:

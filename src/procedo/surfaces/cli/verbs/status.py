@@ -9,7 +9,7 @@ from procedo.core.state import Status
 from procedo.errors import BadArgument
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import brief
-from procedo.surfaces.cli.report import STATUS_STYLE, report, when
+from procedo.surfaces.cli.report import STATUS_STYLE, report, status_words, when
 
 if TYPE_CHECKING:
     from procedo.runs import Snapshot
@@ -58,7 +58,7 @@ def _table(call: Call, view: "AttentionView", now: datetime) -> None:
             (
                 line["run_id"],
                 f"{line['sop']} {line['version']}",
-                line["status"].replace("_", " "),
+                status_words(line["status"]),
                 when(line["last_activity"], now),
                 brief(line.get("reason", "") or (f"{line['open_gates']} open" if line.get("open_gates") else "")),
             )
@@ -69,7 +69,7 @@ def _table(call: Call, view: "AttentionView", now: datetime) -> None:
         call.output.line(view.get("note", ""))
     out = call.output
     counts = [
-        f"{number} {out.style(STATUS_STYLE[s], s.replace('_', ' '))}" for s, number in view["counts"].items() if number
+        f"{number} {out.style(STATUS_STYLE[s], status_words(s))}" for s, number in view["counts"].items() if number
     ]
     if counts:
         out.line(f"\nall runs: {', '.join(counts)}")
