@@ -20,6 +20,7 @@ from walks import WALKS, Walk
 
 from procedo.app import App, RandomIds, assemble
 from procedo.config import load
+from procedo.runs import History
 from procedo.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -53,10 +54,12 @@ class Shop:
     app: App
     clock: MovedClock
 
-    async def walk(self, name: str, walk: Walk) -> Walker:
+    async def walk(self, name: str, walk: Walk) -> History:
+        """Walk to the end; whatever the walk has to say must have been asked for."""
         walker = Walker(self.app.runs, self.clock, walk)
-        walker.ended = await walker.to_the_end(name)
-        return walker
+        ended = await walker.to_the_end(name)
+        assert walker.everything_was_used(), (walker.reports, walker.decisions)
+        return await self.app.runs.history(ended.run.id)
 
 
 @asynccontextmanager
@@ -87,15 +90,12 @@ async def test_every_example_loads_without_a_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "walk"), EVERY_WALK)
 async def test_every_way_through_ends_as_it_should(name: str, walk: Walk, tmp_path: Path) -> None:
     async with shop(tmp_path) as opened:
-        walker = await opened.walk(name, walk)
-        run = walker.ended.run
-        history = await opened.app.runs.history(run.id)
-    assert run.end is not None
-    assert (run.end.status, run.end.reason) == (walk.ends, run.end.reason if walk.reason else "")
-    assert walk.reason in run.end.reason
-    assert run.end.output == walk.output
+        history = await opened.walk(name, walk)
+    end = history.snapshot.run.end
+    assert end is not None
+    assert (end.status, end.output) == (walk.ends, walk.output)
+    assert (walk.reason in end.reason) if walk.reason else end.reason == ""
     assert " ".join(execution.id for execution in history.executions) == walk.path
-    assert walker.everything_was_used()
 
 
 @pytest.mark.requirement("examples-branches")
@@ -106,8 +106,7 @@ async def test_every_branch_of_an_example_is_walked(name: str, tmp_path: Path) -
         sop = opened.app.library.get(name).sop
         assert sop is not None
         for walk in WALKS[name]:
-            walker = await opened.walk(name, walk)
-            taken |= walked(sop, await opened.app.runs.history(walker.ended.run.id))
+            taken |= walked(sop, await opened.walk(name, walk))
         promised = declared(sop, opened.app.settings.default_mode)
     assert sorted(promised - taken) == []
     assert sorted(taken - promised) == []
