@@ -117,7 +117,7 @@ def rewrite(value: Json, ids: Mapping[str, str], *, bare: str = "") -> Json:
     if isinstance(value, str):
         return "".join(_rewritten(piece, ids) for piece in _pieces(value, "", bare)) if "{{" in value else value
     if isinstance(value, Mapping):
-        return {key: rewrite(item, ids, bare=bare) for key, item in value.items()}
+        return {rewrite(key, ids, bare=bare): rewrite(item, ids, bare=bare) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [rewrite(item, ids, bare=bare) for item in value]
     return value

@@ -11,7 +11,7 @@ from procedo.sopfile.riskcheck import check_risk
 from procedo.sopfile.stepcheck import check_steps
 from procedo.sopfile.surroundings import Surroundings
 
-__all__ = ["Checked", "check_library", "check_procedure"]
+__all__ = ["check_library", "check_procedure"]
 
 
 def check_procedure(one: Checked, around: Surroundings) -> None:

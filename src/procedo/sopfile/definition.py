@@ -13,7 +13,7 @@ from procedo.sopfile.problems import Findings
 from procedo.sopfile.source import SopSource
 from procedo.sopfile.steps import read_steps
 
-__all__ = ["HEADER_FILE", "STEPS_FILE", "Reading", "compile_files", "read_files"]
+__all__ = ["HEADER_FILE", "STEPS_FILE", "Reading", "compile_files", "read_files", "read_source"]
 
 HEADER_FILE: Final = "SOP.toml"
 STEPS_FILE: Final = "SOP.md"

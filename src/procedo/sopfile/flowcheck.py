@@ -20,7 +20,7 @@ def check_flow(one: Checked, flow: Flow) -> None:
         if step.number in flow.reached:
             _dependencies(one, flow, step, waiting)
     _forks(one, flow)
-    _independent(one)
+    _independent(one, waiting)
 
 
 def _named(numbers: Iterable[int]) -> str:
@@ -125,7 +125,7 @@ def _meets(flow: Flow, fork: Step, joins: Iterable[Step]) -> bool:
     return any(sum(not branch.isdisjoint(join.depends_on) for branch in branches) > 1 for join in joins)
 
 
-def _independent(one: Checked) -> None:
+def _independent(one: Checked, waiting: dict[int, frozenset[int]]) -> None:
     """Where dependencies are used: say in which order neighbours run that do not depend on each other."""
     joined: dict[int, set[int]] = {}
     for step in one.sop.steps:
@@ -134,7 +134,7 @@ def _independent(one: Checked) -> None:
                 joined.setdefault(number, set()).update(step.depends_on)
     for step in one.sop.steps:
         after = one.sop.after(step.number)
-        if after is None or step.next or step.switch or step.terminal or step.when is not None:
+        if after is None or after in waiting or step.next or step.switch or step.terminal or step.when is not None:
             continue
         following = one.sop.by_number[after]
         together = after in joined.get(step.number, ())

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from procedo.core.model import Sop
 from procedo.errors import InvalidSop, NotFound
-from procedo.sopfile.check import Checked, check_library, check_procedure
+from procedo.sopfile.check import check_library, check_procedure
+from procedo.sopfile.checked import Checked
 from procedo.sopfile.definition import HEADER_FILE, Reading, read_files
 from procedo.sopfile.folder import Found, Signature, find_procedures, read_texts, signature
 from procedo.sopfile.problems import Findings, Problem

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["CODES", "Findings", "Problem", "Severity", "nearest"]
+__all__ = ["CODES", "Code", "Findings", "Problem", "Severity", "nearest"]
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 

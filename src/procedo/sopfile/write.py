@@ -187,15 +187,15 @@ def _json(value: object) -> str:
 
 def _replace(folder: Path, files: Mapping[str, str]) -> None:
     """Replace files one by one; when one cannot be, those before it get their old content back."""
-    old = {name: (folder / name).read_bytes() if (folder / name).exists() else None for name in files}
-    done: list[str] = []
+    old: dict[str, bytes | None] = {}
     try:
         for name, text in files.items():
-            _put(folder / name, text.encode())
-            done.append(name)
+            path = folder / name
+            content = path.read_bytes() if path.exists() else None
+            _put(path, text.encode())
+            old[name] = content
     except OSError as error:
-        for name in done:
-            content = old[name]
+        for name, content in old.items():
             (folder / name).unlink() if content is None else _put(folder / name, content)
         message = f"{folder} cannot be written: {error.strerror}."
         raise Refused("cannot_write", message, "Nothing was changed.") from error
