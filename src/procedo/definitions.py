@@ -23,14 +23,14 @@ def pinned_entry(definition: Definition) -> Entry:
     return Entry(name=sop.name, folder=Path(), sop=sop, problems=(), files=definition.files)
 
 
-def sub_procedures(library: Library, sop: Sop) -> Mapping[str, Entry]:
+def sub_procedures(library: Library, sop: Sop | None) -> Mapping[str, Entry]:
     """Every procedure that may run as a sub-run below this one, by name. Raises `NotFound` and `InvalidSop`."""
     found: dict[str, Entry] = {}
-    waiting = [sop]
+    waiting = [sop] if sop is not None else []
     while waiting:
         for step in waiting.pop().steps:
             name = step.sub_sop
-            if name is not None and name != sop.name and name not in found:
+            if name is not None and (sop is None or name != sop.name) and name not in found:
                 entry = library.get(name)
                 if entry.sop is None:
                     raise NotFound("unknown_sop", f"{name!r}, which step {step.number} runs, cannot be used.")

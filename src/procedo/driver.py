@@ -5,8 +5,8 @@ changes nothing. A job that finds its work done already has nothing to do. A sid
 started before it happens; the engine then knows an interrupted one from one that never began.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, TypeAlias
 
 import anyio
 
@@ -15,8 +15,8 @@ from procedo.core.bindings import MissingValue, resolve
 from procedo.core.draft import scope_of
 from procedo.core.effects import EffectKind
 from procedo.core.model import Json, Step, Verify
-from procedo.core.state import Execution, Parent, Performer, Phase, Run, Status
-from procedo.errors import Conflict, InvalidSop, NotFound, Refused
+from procedo.core.state import Execution, Performer, Phase, Run, Status
+from procedo.errors import Conflict, InvalidSop, NotFound, ProcedoError, Refused
 from procedo.ports import Capabilities, Capability, CapabilityCall, Claim, Job, OutcomeUnknown, Store
 from procedo.runs import Runs
 from procedo.transition import SYSTEM, Snapshot
@@ -27,14 +27,18 @@ _WATCH_S: Final = 2.0
 """How often a running capability looks whether its execution is still wanted, if no commit wakes it, in seconds."""
 _TRY_LATER: Final = frozenset({"deferred", "key_in_use", "window_used_up"})
 
+Delegate: TypeAlias = Callable[[Claim, Snapshot, Execution], Coroutine[Any, Any, None]]
+"""Brings an execution of an agent to its end or to its next question; raises what it was refused with."""
+
 
 class Driver:
     """Carries out one claim at a time; knows of no loop."""
 
-    def __init__(self, runs: Runs, store: Store, capabilities: Capabilities) -> None:
+    def __init__(self, runs: Runs, store: Store, capabilities: Capabilities, delegate: Delegate | None = None) -> None:
         self._runs = runs
         self._store = store
         self._capabilities = capabilities
+        self._delegate = delegate
         self._handlers: Mapping[str, Callable[[Claim], Awaitable[None]]] = {
             EffectKind.PERFORM: self._perform,
             EffectKind.VERIFY: self._verify,
@@ -70,6 +74,8 @@ class Driver:
         snapshot, execution = found
         if execution.performer is Performer.CHILD:
             await self._start_child(snapshot.run, execution, snapshot.sop.by_number[execution.step])
+        elif execution.performer is Performer.AGENT and self._delegate is not None:
+            await self._while_wanted(claim.job, self._delegate(claim, snapshot, execution))
         elif execution.performer is Performer.AGENT:
             reason = f"agent {execution.agent!r} cannot be assembled: this server has no agent of that name"
             await self._finish(claim, Phase.FAILED, None, reason)
@@ -93,11 +99,10 @@ class Driver:
         await self._watched(claim, capability, call)
 
     async def _watched(self, claim: Claim, capability: Capability, call: CapabilityCall) -> None:
-        """Run a capability and stop it when its execution is no longer wanted (cancelled, timed out)."""
-        status, output, reason = Phase.FAILED, None, ""
-        done = False
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._stop_when_closed, claim.job, group.cancel_scope)
+        """Run a capability and tell its result, unless its execution is no longer wanted by then."""
+
+        async def work() -> None:
+            status, output, reason = Phase.FAILED, None, ""
             try:
                 output = await capability.run(call)
                 status = Phase.COMPLETED
@@ -105,15 +110,43 @@ class Driver:
                 status, reason = Phase.HALTED, str(error)
             except (Refused, ValueError, OSError) as error:
                 reason = str(error)
-            done = True
-            group.cancel_scope.cancel()
-        if done:
             await self._finish(claim, status, output, reason)
 
+        await self._while_wanted(claim.job, work())
+
+    async def _while_wanted(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work of an execution, and stop it when the execution is closed by others (cancelled, timed out)."""
+        refusal: ProcedoError | None = None
+
+        async def do() -> None:
+            nonlocal refusal
+            try:
+                await work
+            # It leaves as itself below, not inside the group's own error.
+            except ProcedoError as error:
+                refusal = error
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._stop_when_closed, job, group.cancel_scope)
+            group.start_soon(do)
+        if refusal is not None:
+            raise refusal
+
     async def _stop_when_closed(self, job: Job, scope: anyio.CancelScope) -> None:
-        while await self._look(job) is not None:
+        while await self._wanted(job):
             await self._store.changed(_WATCH_S)
         scope.cancel()
+
+    async def _wanted(self, job: Job) -> bool:
+        """False when the execution is closed, or when a person has to decide about a capability first.
+
+        A session that is halted has asked something itself, and goes on to ask the rest.
+        """
+        execution = (await self._runs.look(job.run_id)).run.executions.get(job.subject)
+        if execution is None or execution.phase.closed:
+            return False
+        return execution.phase is not Phase.HALTED or execution.performer is Performer.AGENT
 
     async def _finish(self, claim: Claim, status: Phase, output: Json, reason: str) -> None:
         command = m.Finish(claim.job.subject, claim.fence, status, output, reason)
@@ -121,11 +154,8 @@ class Driver:
 
     async def _start_child(self, run: Run, execution: Execution, step: Step) -> None:
         name = step.sub_sop or ""
-        depth = 1 + (run.parent.depth if run.parent is not None else 0)
-        parent = Parent(run.id, execution.id, depth)
-        pinned = run.digest if name == run.sop else run.pins.get(name, "")
         try:
-            await self._runs.start_child(parent, name, execution.input, pinned, run.starter)
+            await self._runs.start_child(run, execution, name, step.scope)
         except (Refused, InvalidSop) as error:
             if error.code in _TRY_LATER:
                 raise

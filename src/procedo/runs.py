@@ -13,9 +13,9 @@ from typing import Final
 from procedo.config import Settings
 from procedo.core import messages as m
 from procedo.core.admission import admit
-from procedo.core.model import Json, Sop
+from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import canonical, digest
-from procedo.core.state import Execution, Gate, Parent, Phase, Principal, Status, Verdict
+from procedo.core.state import Execution, Gate, Parent, Phase, Principal, Run, Status, Verdict
 from procedo.definitions import pinned_entry, sub_procedures
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Record, Store, StoredKey, Summary, Writer
@@ -34,12 +34,16 @@ _REPORTABLE: Final = {"completed": Phase.COMPLETED, "failed": Phase.FAILED, "ski
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Where a call came in: its principal, whether a person can be asked there, and its operator route in words."""
+    """Where a call came in: its principal, whether a person can be asked there, and its operator route in words.
+
+    `ceiling` are the scopes beyond which nothing that it starts may go; empty: no limit beyond the agents' own.
+    """
 
     principal: Principal
     can_ask: bool = False
     route: str = ""
     host: bool = True
+    ceiling: tuple[Scope, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +91,45 @@ class Runs:
         stored = None
         if idempotency_key is not None:
             stored = StoredKey(surface.principal.key, idempotency_key, digest([name, inputs]), self._ids.run_id())
-        return await self._start(entry, inputs, surface.principal, stored, None)
+        return await self._start(entry, inputs, surface, stored, sub_procedures(self._library, entry.sop))
 
-    async def start_child(self, parent: Parent, name: str, inputs: Json, pinned: str, by: Principal) -> Snapshot:
-        """Start the sub-run of an execution, once: the same execution again answers with the same run."""
-        if parent.depth > MAX_DEPTH:
-            message = f"{name!r} would be nested {parent.depth} deep, the limit is {MAX_DEPTH}."
+    async def start_child(self, above: Run, execution: Execution, name: str, scope: Scope) -> Snapshot:
+        """Start the sub-run of an execution, once: the same execution again answers with the same run.
+
+        It is of the version that was pinned when the run above began, and may do no more than that run and the step.
+        """
+        depth = 1 + (above.parent.depth if above.parent is not None else 0)
+        if depth > MAX_DEPTH:
+            message = f"{name!r} would be nested {depth} deep, the limit is {MAX_DEPTH}."
             raise Refused("too_deep", message, "Look for procedures that start each other.")
+        pinned = above.digest if name == above.sop else above.pins.get(name, "")
         definition = await self._store.read(lambda reader: reader.definition(pinned))
         if definition is None:
             raise NotFound("unknown_sop", f"The sub-procedure {name!r} was not pinned when the run started.")
         entry = pinned_entry(definition)
-        stored = StoredKey(f"child:{parent.run}", parent.execution, digest(inputs), self._ids.run_id())
-        return await self._start(entry, inputs, by, stored, parent)
+        stored = StoredKey(f"child:{above.id}", execution.id, digest(execution.input), self._ids.run_id())
+        ceiling = above.ceiling if scope == Scope() else (*above.ceiling, scope)
+        surface = Surface(above.starter, above.can_ask, above.route, ceiling=ceiling)
+        pins = await self._pinned(above)
+        return await self._start(entry, execution.input, surface, stored, pins, Parent(above.id, execution.id, depth))
+
+    async def _pinned(self, above: Run) -> Mapping[str, Entry]:
+        def work(reader: Reader) -> Mapping[str, Entry]:
+            found = {name: reader.definition(pinned) for name, pinned in above.pins.items()}
+            return {name: pinned_entry(one) for name, one in found.items() if one is not None}
+
+        return await self._store.read(work)
 
     async def _start(
-        self, entry: Entry, inputs: Json, by: Principal, stored: StoredKey | None, parent: Parent | None
+        self,
+        entry: Entry,
+        inputs: Json,
+        surface: Surface,
+        stored: StoredKey | None,
+        pins: Mapping[str, Entry],
+        parent: Parent | None = None,
     ) -> Snapshot:
-        sop = self._compiled(entry)
-        pins = sub_procedures(self._library, sop)
+        sop, by = self._compiled(entry), surface.principal
         value = self._checked_inputs(sop, inputs)
         key = _key(sop, value)
         run_id = stored.run_id if stored is not None else self._ids.run_id()
@@ -116,6 +140,9 @@ class Runs:
             mode=sop.mode or self._settings.default_mode,
             host_agent=self._settings.host_agent,
             marker=self._ids.marker(),
+            can_ask=surface.can_ask,
+            route=surface.route,
+            ceiling=surface.ceiling,
             key=key,
             parent=parent,
             pins={name: pin.sop.digest for name, pin in pins.items() if pin.sop is not None},
@@ -258,6 +285,9 @@ class Runs:
                 mode=failed.mode,
                 host_agent=failed.host_agent,
                 marker=self._ids.marker(),
+                can_ask=failed.can_ask,
+                route=failed.route,
+                ceiling=failed.ceiling,
                 key=failed.key,
                 retry_of=failed.id,
                 pins=failed.pins,

@@ -13,7 +13,7 @@ from procedo.core.model import Json, Sop, Step
 from procedo.core.routing import reachable, resolved_agent
 from procedo.core.state import Arrival, Execution, Gate, GateKind, Pending, Performer, Phase, Run
 
-__all__ = ["actions"]
+__all__ = ["actions", "context_of", "offer_of"]
 
 
 def actions(sop: Sop, run: Run) -> tuple[m.Action, ...]:
@@ -33,7 +33,8 @@ def actions(sop: Sop, run: Run) -> tuple[m.Action, ...]:
     return tuple(found)
 
 
-def _offer(run: Run, step: Step, arrival: Arrival, agent: str, *, body: bool) -> m.StepOffer:
+def offer_of(run: Run, step: Step, arrival: Arrival, agent: str, *, body: bool) -> m.StepOffer:
+    """A step as its performer or approver sees it; with `body`, everything that is needed to do it."""
     text: Json = ""
     calls: Json = []
     if body:
@@ -86,19 +87,19 @@ def _of_execution(sop: Sop, run: Run, execution: Execution) -> m.Action:
     step = sop.by_number[execution.step]
     arrival = execution.arrival
     if execution.phase is Phase.OPEN and execution.performer is Performer.HOST:
-        offer = _offer(run, step, arrival, execution.agent, body=True)
+        offer = offer_of(run, step, arrival, execution.agent, body=True)
         return m.ExecuteStep(run.id, execution.id, offer, context_of(run, step, arrival), execution.due_at)
     if execution.phase is Phase.OPEN and execution.performer is Performer.PROGRAM:
-        offer = _offer(run, step, arrival, execution.agent, body=True)
+        offer = offer_of(run, step, arrival, execution.agent, body=True)
         return m.DeterministicStep(run.id, execution.id, offer, input_of(run, arrival), execution.due_at)
-    offer = _offer(run, step, arrival, execution.agent, body=False)
+    offer = offer_of(run, step, arrival, execution.agent, body=False)
     return m.Delegated(run.id, execution.id, offer, execution.agent, execution.opened_at, execution.due_at)
 
 
 def _of_gate(sop: Sop, run: Run, gate: Gate) -> m.Action:
     step = sop.by_number[gate.step]
     agent = resolved_agent(sop, step, run.host_agent)
-    offer = _offer(run, step, gate.arrival, agent, body=False)
+    offer = offer_of(run, step, gate.arrival, agent, body=False)
     made = m.CheckpointWait if gate.kind is GateKind.CHECKPOINT else m.WaitApproval
     return made(run.id, gate.id, offer, gate)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, Union, get_args
 
-from procedo.core.model import Json, Mode
+from procedo.core.model import Json, Mode, Scope
 from procedo.core.state import Arrival, GateKind, Parent, Phase, Principal, Verdict
 
 __all__ = [
@@ -32,6 +32,9 @@ __all__ = [
 class Start:
     """Begin a run. `mode` and `host_agent` are the effective ones; ids and the marker come from the caller's `Ids`.
 
+    `can_ask`, `route` and `ceiling` are of the surface where it was started: whether a person can be asked
+    there, the operator's route in words, and the scopes beyond which nothing in the run may go.
+
     `pins` are the digests of the procedures that it may run as sub-runs, by name. A run that takes up a
     failed one (`retry_of`) has `adopted` outputs by step number and begins at other places than the first step.
     """
@@ -42,6 +45,9 @@ class Start:
     mode: Mode
     host_agent: str
     marker: str
+    can_ask: bool = False
+    route: str = ""
+    ceiling: tuple[Scope, ...] = ()
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None
@@ -71,13 +77,14 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The result of work that the server did itself, under the claim number `fence`."""
+    """The result of work that the server did itself, under the claim number `fence`; `acting` is who did it."""
 
     execution_id: str
     fence: int
     status: Phase
     output: Json = None
     reason: str = ""
+    acting: str = "system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,8 @@ class Ask:
     """A session asks for a decision about one of its tool calls and parks.
 
     `kind` is `tool_call`, or `interrupted` for a call that may or may not have happened. `content` is what
-    the approver sees: tool, arguments, acting and delegating agent.
+    the approver sees: tool, arguments, acting and delegating agent. After `timeout_s` seconds without an
+    answer the call is denied; 0 leaves the limit to the policy.
     """
 
     execution_id: str
@@ -104,6 +112,7 @@ class Ask:
     why: str
     content: Json
     policy: str | None = None
+    timeout_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

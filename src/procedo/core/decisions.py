@@ -226,7 +226,11 @@ def expire(draft: Draft, gate: Gate) -> None:
     policy = draft.moment.policy(gate.policy)
     step = draft.step(gate.step)
     can_deny = Verdict.DENY in answers(gate, editable=step.edit is not None)
-    if policy is None or not policy.timeout_s or not can_deny:
+    if gate.own_limit and can_deny:
+        reason = "nobody answered in time"
+        draft.emit(m.GateResolved(gate.id, Verdict.DENY, CLOCK, reason, expired=True))
+        _carry_out(draft, gate, Verdict.DENY, CLOCK, reason, gate.content)
+    elif policy is None or not policy.timeout_s or not can_deny:
         draft.emit(m.GateReminded(gate.id, escalated=False, due_at=None))
     elif policy.on_expiry is OnExpiry.DENY or gate.reminders >= policy.reminders:
         reason = f"nobody answered within {policy.timeout_s:g} s"

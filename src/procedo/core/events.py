@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeAlias, Union, get_args
 
-from procedo.core.model import Json, Mode
+from procedo.core.model import Json, Mode, Scope
 from procedo.core.state import Arrival, Execution, Gate, Held, Parent, Pending, Principal, Verdict, Vote
 
 __all__ = [
@@ -67,6 +67,9 @@ class RunStarted:
     by: Principal
     marker: str
     inputs: Json
+    can_ask: bool = False
+    route: str = ""
+    ceiling: tuple[Scope, ...] = ()
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None

@@ -85,6 +85,7 @@ def open_gate(
     why: str = "",
     call: str = "",
     policy: str | None = None,
+    limit_s: float = 0.0,
 ) -> None:
     """Ask for a decision.
 
@@ -115,6 +116,7 @@ def open_gate(
         execution=execution,
         call=call,
         draft=_draft_of(draft, kind, arrival),
-        due_at=deadline(draft, policy),
+        due_at=now + timedelta(seconds=limit_s) if limit_s else deadline(draft, policy),
+        own_limit=bool(limit_s),
     )
     draft.emit(m.GateOpened(gate))

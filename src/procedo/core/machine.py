@@ -136,6 +136,9 @@ def _start(sop: Sop, command: m.Start, moment: Moment) -> list[m.Event]:
         by=command.by,
         marker=command.marker,
         inputs=command.inputs,
+        can_ask=command.can_ask,
+        route=command.route,
+        ceiling=command.ceiling,
         key=command.key,
         parent=command.parent,
         retry_of=command.retry_of,
@@ -224,7 +227,7 @@ def _finish(draft: Draft, command: m.Finish) -> None:
         raise Conflict(
             "stale", f"Claim {command.fence} of execution {execution.id} is not the newest, or it is closed."
         )
-    by = "system"
+    by = command.acting
     if command.status is Phase.COMPLETED:
         accept(draft, execution, command.output, by)
     elif command.status is Phase.HALTED:
@@ -259,6 +262,7 @@ def _ask(draft: Draft, command: m.Ask) -> None:
         why=command.why,
         call=command.call,
         policy=command.policy,
+        limit_s=command.timeout_s,
     )
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from procedo.core.model import EMPTY, Json, Mode
+from procedo.core.model import EMPTY, Json, Mode, Scope
 from procedo.core.principal import Principal, PrincipalKind, Source
 
 __all__ = [
@@ -192,8 +192,9 @@ class Gate:
     `content` is what is being approved and `digest` its hash; `revision` counts presentations.
     `execution` is set when the gate concerns an execution that is under way, and `call` names the tool call
     inside its session. `draft` is the execution of a model that made the content, when it can be asked for
-    another one, and `redrafting` tells that it is at it. `value` is the amended value of a decided gate;
-    `lasting` extends a decision about a tool call to the same call later in the session.
+    another one, and `redrafting` tells that it is at it. `value` is the amended value of a decided gate.
+    `own_limit`: it has a limit of its own beside its policy's, at whose end it is denied. `lasting` extends a
+    decision about a tool call to the same call later in the session.
     """
 
     id: str
@@ -210,6 +211,7 @@ class Gate:
     call: str = ""
     revision: int = 1
     due_at: datetime | None = None
+    own_limit: bool = False
     reminders: int = 0
     draft: str = ""
     revises: int = 0
@@ -321,6 +323,7 @@ class Run:
 
     `revision` counts transitions and `seq` events. `executions`, `gates`, `pending` and `fans` hold what
     is open plus whatever a command named; `steps` holds the step states that the command may need.
+    `can_ask`, `route` and `ceiling` are of the surface where it was started, and hold for everything in it.
     """
 
     id: str
@@ -337,6 +340,9 @@ class Run:
     revision: int = 0
     seq: int = 0
     head_hash: str = ""
+    can_ask: bool = False
+    route: str = ""
+    ceiling: tuple[Scope, ...] = ()
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from procedo.core.messages import EVENTS, Event
-from procedo.core.model import EMPTY, Json, Mode
+from procedo.core.model import EMPTY, Json, Mode, Scope
 from procedo.core.state import End, Held, Parent, Pause, Pending, Principal, Run
 from procedo.stores.jsontext import canonical, text, unreadable
 from procedo.stores.shapes import shape
@@ -30,6 +30,9 @@ class Origin:
     starter: Principal
     marker: str
     inputs: Json = None
+    can_ask: bool = False
+    route: str = ""
+    ceiling: tuple[Scope, ...] = ()
     parent: Parent | None = None
     retry_of: str | None = None
     pins: Mapping[str, str] = field(default_factory=lambda: EMPTY)
@@ -43,6 +46,9 @@ class Origin:
             starter=run.starter,
             marker=run.marker,
             inputs=run.inputs,
+            can_ask=run.can_ask,
+            route=run.route,
+            ceiling=run.ceiling,
             parent=run.parent,
             retry_of=run.retry_of,
             pins=run.pins,

@@ -1,0 +1,77 @@
+"""A session's rows as it writes them: the head and whatever changed with it, in one transaction each.
+
+Only the holder of the newest claim writes; everybody else is told so by a `Conflict`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from procedo.core.model import Json
+from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow
+from procedo.ports import Clock, Store
+
+__all__ = ["Journal"]
+
+
+class Journal:
+    """What is stored of one session, and how more is added to it."""
+
+    def __init__(self, store: Store, clock: Clock, known: Transcript) -> None:
+        self._store = store
+        self._clock = clock
+        self.head = known.session
+        self.messages = list(known.messages)
+        self.turns = {turn.turn: turn for turn in known.turns}
+        self.calls = {(call.turn, call.index): call for call in known.calls}
+        self._since = clock.now()
+
+    @classmethod
+    async def open(cls, store: Store, clock: Clock, row: SessionRow, known: Transcript | None) -> "Journal":
+        """Take a session over under the claim of `row`, or begin it."""
+        if known is not None:
+            head = replace(known.session, fence=row.fence, state=SessionState.RUNNING, reason="")
+            row = replace(head, contract=row.contract, contract_digest=row.contract_digest, scripted=row.scripted)
+        journal = cls(store, clock, replace(known, session=row) if known is not None else Transcript(row))
+        await journal.write()
+        return journal
+
+    async def write(
+        self,
+        *,
+        messages: Sequence[Message] = (),
+        turns: Sequence[TurnRow] = (),
+        calls: Sequence[CallRow] = (),
+        **changes: Any,
+    ) -> None:
+        """Commit rows together with the head. Raises `Conflict` when the session was taken over."""
+        now = self._clock.now()
+        seconds = self.head.seconds + (now - self._since).total_seconds()
+        head = replace(self.head, active_at=now, seconds=seconds, **changes)
+        await self._store.write(lambda writer: writer.put_session(head, messages, turns, calls))
+        self.head, self._since = head, now
+        self.messages += messages
+        self.turns |= {turn.turn: turn for turn in turns}
+        self.calls |= {(call.turn, call.index): call for call in calls}
+
+    def message(self, kind: str, data: Json, library: str) -> Message:
+        """The next message, not yet written."""
+        return Message(len(self.messages) + 1, kind, data, library, self._clock.now())
+
+    def calls_of(self, turn: int) -> tuple[CallRow, ...]:
+        """The calls of one model turn, in the order in which the model made them."""
+        return tuple(call for key, call in sorted(self.calls.items()) if key[0] == turn)
+
+    def sums(self, turn: TurnRow) -> dict[str, Any]:
+        """The sums of the head with one more answered turn."""
+        head = self.head
+        measured = turn.input_tokens is not None and turn.output_tokens is not None
+        return {
+            "turns": head.turns + 1,
+            "input_tokens": head.input_tokens + (turn.input_tokens or 0),
+            "output_tokens": head.output_tokens + (turn.output_tokens or 0),
+            "unmeasured": head.unmeasured + (0 if measured else 1),
+            "unpriced": head.unpriced + (0 if turn.cost_usd is not None else 1),
+            "cost_usd": str(Decimal(head.cost_usd) + Decimal(turn.cost_usd or 0)),
+        }
