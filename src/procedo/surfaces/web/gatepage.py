@@ -157,9 +157,8 @@ def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator
         title = f"Step {execution.step}, {shown(snapshot.sop.by_number[execution.step].title)}"
         closing = execution.closing
         if closing is None:
-            lines.append(
-                (execution.opened_at, Happening(when(execution.opened_at, now), f"{title}: {execution.phase}"))
-            )
+            begun = Happening(when(execution.opened_at, now), f"{title}: {execution.phase}")
+            lines.append((execution.opened_at, _BEGUN, begun))
             continue
         result = "" if closing.output is None else written(masked(closing.output))[:_LONGEST_RESULT]
         detail = shown(masked_text(closing.reason)) or f"by {shown(closing.by)}"

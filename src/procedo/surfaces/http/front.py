@@ -1,0 +1,87 @@
+"""One ASGI application out of its parts: health, inbox, MCP."""
+
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from procedo.access.tokens import Tokens
+from procedo.errors import StoreError
+from procedo.ports import Store
+from procedo.surfaces.web.doors import BASE
+from procedo.surfaces.web.protection import Protection
+from procedo.surfaces.web.site import Inbox
+
+__all__ = ["Front", "Health", "OpenDoor", "guarded"]
+
+_JSON: Final = {"cache-control": "no-store"}
+
+
+def guarded(page: Inbox, origins: tuple[str, ...]) -> Protection:
+    """The inbox page behind its protection."""
+    return Protection(Starlette(routes=page.routes()), origins)
+
+
+class Health:
+    """`/health`: the process answers. `/ready`: so does the store. Neither tells anything of a run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["method"] in ("GET", "HEAD"):
+            response = await self._answer(scope["path"])
+        else:
+            response = Response(status_code=405, headers={"allow": "GET, HEAD"})
+        await response(scope, receive, send)
+
+    async def _answer(self, path: str) -> Response:
+        if path == "/ready":
+            try:
+                await self._store.read(lambda reader: reader.slot_waiters())
+            except StoreError as error:
+                return JSONResponse({"status": "unavailable", "reason": error.code}, 503, _JSON)
+        return JSONResponse({"status": "ok"}, headers=_JSON)
+
+
+class OpenDoor:
+    """Guards an MCP endpoint that takes calls without tokens: once there are tokens, nobody comes in without."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http" and await self._tokens.any():
+            text = "Tokens were made since this server started without any; it takes them after a restart."
+            body = {"error": "invalid_token", "error_description": text}
+            headers = {"www-authenticate": f'Bearer error="invalid_token", error_description="{text}"', **_JSON}
+            await JSONResponse(body, 401, headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class Front:
+    """Sends each request to its part; what no part knows goes to MCP, which also owns the start and the end."""
+
+    def __init__(self, mcp: ASGIApp, page: ASGIApp, health: Health) -> None:
+        self._mcp = mcp
+        self._page = page
+        self._health = health
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        path = scope.get("path", "")
+        if scope["type"] != "http":
+            await self._mcp(scope, receive, send)
+        elif path in ("/health", "/ready"):
+            await self._health(scope, receive, send)
+        elif path == BASE or path.startswith(f"{BASE}/"):
+            await self._page(scope, receive, send)
+        elif path == "/":
+            await RedirectResponse(BASE, 303)(scope, receive, send)
+        else:
+            await self._mcp(scope, receive, send)
