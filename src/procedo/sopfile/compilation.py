@@ -162,7 +162,9 @@ def _positions(source: SopSource, numbers: frozenset[int], findings: Findings) -
     found = {step.number: step.fields["pos"].value for step in source.steps if "pos" in step.fields}
     for number, place in source.positions.items():
         if number not in numbers:
-            findings.add("unknown-step", source.file, 1, f"positions: there is no step {number}")
+            line = source.position_lines.get(number, 1)
+            message = f"the position has no effect: there is no step {number}"
+            findings.add("no-effect", source.file, line, message, "remove it, or correct its step")
         found[number] = place
     return found
 

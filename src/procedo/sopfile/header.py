@@ -8,7 +8,7 @@ from typing import Final
 from procedo.core.model import Json
 from procedo.sopfile.comments import read_comments
 from procedo.sopfile.problems import Findings, nearest
-from procedo.sopfile.reference import HEADER, POSITION_KEYS, STEP, TABLES, TRIGGERS, Field, Type, is_extension
+from procedo.sopfile.reference import EVENTS, HEADER, POSITION_KEYS, STEP, TABLES, TRIGGERS, Field, Type, is_extension
 from procedo.sopfile.source import Mark, SopSource, StepSource, TriggerSource
 from procedo.sopfile.valueforms import Unreadable, plain_json
 from procedo.sopfile.values import from_toml
@@ -23,8 +23,15 @@ def read_header(text: str, file: str, findings: Findings) -> SopSource | None:
     """The definition that a `SOP.toml` holds; None when it is no TOML at all."""
     try:
         document = tomllib.loads(text)
+        plain_json(document)
+    except Unreadable as error:
+        findings.add("toml-syntax", file, 1, error.message)
+        return None
     except tomllib.TOMLDecodeError as error:
         findings.add("toml-syntax", file, *syntax_problem(error, text))
+        return None
+    except RecursionError:
+        findings.add("toml-syntax", file, 1, "values are nested too deeply to be read")
         return None
     places = locate(text)
     source = _Reader(file, places, findings, text.split("\n")).document(document)
@@ -48,12 +55,14 @@ class _Reader:
             self._add("missing-sop-table", (), "the table [sop] is missing", hint)
             header = {}
         inputs = document.get("inputs")
+        known = HEADER if header or "sop" in document else {}
         return SopSource(
-            header=self._fields(header, HEADER, ("sop",), "[sop]"),
+            header=self._fields(header, known, ("sop",), "[sop]"),
             steps=tuple(self._steps(self._tables(document, "steps"))),
             inputs=None if inputs is None else Mark(plain_json(inputs), self.places.line("inputs")),
             triggers=tuple(self._triggers(self._tables(document, "triggers"))),
             positions=self._positions(self._tables(document, "positions")),
+            position_lines=self._position_lines(self._tables(document, "positions")),
             extensions=_extensions(document),
             sop_extensions=_extensions(header),
             markdown=False,
@@ -158,8 +167,15 @@ class _Reader:
             for key in known:
                 if key not in settings and key not in rest and key not in _OPTIONAL:
                     self._add("missing-key", path, f"{key!r} is missing in a {kind} trigger")
+            self._events(settings, path)
             values = {key: mark.value for key, mark in settings.items()}
             yield TriggerSource(kind, values, _extensions(table), self.places.line(*path))
+
+    def _events(self, settings: Mapping[str, Mark], path: Path) -> None:
+        for word in settings["events"].value if "events" in settings else ():
+            if word not in EVENTS:
+                hint = f"known are: {', '.join(EVENTS)}"
+                self._add("bad-value", (*path, "events"), f"events: unknown event {word!r}", hint)
 
     def _positions(self, tables: Iterable[Mapping[str, Json]]) -> dict[int, tuple[float, float]]:
         found: dict[int, tuple[float, float]] = {}
@@ -173,6 +189,10 @@ class _Reader:
             except Unreadable as error:
                 self._add(error.code, path, f"position of step {step!r}: {error.message}", error.hint)
         return found
+
+    def _position_lines(self, tables: Iterable[Mapping[str, Json]]) -> dict[int, int]:
+        numbers = enumerate(table.get("step") for table in tables)
+        return {step: self.places.line("positions", index) for index, step in numbers if isinstance(step, int)}
 
 
 _OPTIONAL: Final = ("condition", "alias", "events", "calendar_ids", "signal")

@@ -70,7 +70,6 @@ _WARNINGS: Final = {
     "schema-keyword": "A key of a schema that JSON Schema does not know and that checks nothing.",
     "step-marker": "A numbered item that is no step because of its marker.",
     "step-number": "A written step number differs from the number that the step gets.",
-    "steps-twice": "Both files have steps; those of `SOP.md` count.",
     "title-text": "Text stands before the title of a step.",
     "ungated-effect": "Free text from outside reaches an outward action without a gate.",
     "unreachable-step": "No way through the procedure leads to a step.",
@@ -78,6 +77,7 @@ _WARNINGS: Final = {
 }
 _NOTES: Final = {
     "independent-steps": "Steps that do not depend on each other run one after the other.",
+    "steps-twice": "Both files have steps; those of `SOP.md` count.",
     "trigger-not-served": "A trigger that nothing in this server feeds.",
 }
 

@@ -11,6 +11,7 @@ from typing import Final
 
 __all__ = [
     "BULLETS",
+    "EVENTS",
     "HEADER",
     "MISTAKEN",
     "ORDINARY",
@@ -155,6 +156,9 @@ TRIGGERS: Final[Mapping[str, Mapping[str, Type]]] = MappingProxyType(
     }
 )
 """The keys of each trigger type; `condition` is tested on the payload."""
+
+EVENTS: Final = ("created", "modified", "deleted", "renamed")
+"""What a filesystem trigger may wait for; none named means all."""
 
 POSITION_KEYS: Final = ("step", "x", "y")
 TABLES: Final = ("sop", "inputs", "triggers", "positions", "steps")

@@ -14,6 +14,7 @@ from procedo.sopfile.valueforms import Reference
 
 __all__ = ["Place", "Resolver"]
 
+_SHOWN: Final = 120
 _SCOPE: Final = frozenset(VARIABLES)
 
 
@@ -72,8 +73,7 @@ class Resolver:
             else:
                 compiled = compile_condition(text, self.ids, variables=variables, known=self.names)
         except conditions.ConditionError as error:
-            message = f"{place.name}: {error.message}, at character {error.position + 1} of {text!r}"
-            self.findings.add("bad-condition", place.file, place.line, message)
+            self._unreadable(error, text, place)
             return None
         self.used.update(compiled.refs or ())
         return compiled
@@ -97,9 +97,18 @@ class Resolver:
                 return conditions.parse(text)
             return compile_condition(text, {}, variables=("payload",))
         except conditions.ConditionError as error:
-            message = f"{place.name}: {error.message}, at character {error.position + 1} of {text!r}"
-            self.findings.add("bad-condition", place.file, place.line, message, "conditions read `payload`")
+            self._unreadable(error, text, place)
             return None
+
+    def _unreadable(self, error: conditions.ConditionError, text: str, place: Place) -> None:
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+        message = f"{place.name}: {error.message}, at character {error.position + 1} of {shown!r}"
+        hint = ""
+        if "{{" in text:
+            hint = "conditions name values without braces: inputs.level > 3"
+        elif text.lstrip().startswith("$"):
+            hint = 'one comparison begins with `$`; for more write inputs.level > 3 && steps["1"].done'
+        self.findings.add("bad-condition", place.file, place.line, message, hint)
 
     def template(self, value: Json, place: Place, *, bare: str = "", calls: int = 0) -> Json:
         """The value with step ids as numbers; what is wrong with its bindings is told.

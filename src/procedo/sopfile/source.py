@@ -68,6 +68,7 @@ class SopSource:
     before: str = ""
     after: str = ""
     comments: Mapping[tuple[str | int, ...], tuple[str, ...]] = field(default_factory=dict)
+    position_lines: Mapping[int, int] = field(default_factory=dict, compare=False)
     file: str = field(default="SOP.toml", compare=False)
 
     def text(self, name: str) -> str:

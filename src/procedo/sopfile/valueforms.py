@@ -9,10 +9,24 @@ from typing import Final, TypeAlias
 from procedo.core.model import Json
 from procedo.duration import seconds
 
-__all__ = ["ID", "Reference", "Unreadable", "count", "duration", "plain_json", "reference", "told"]
+__all__ = [
+    "DEEPEST",
+    "ID",
+    "Reference",
+    "Unreadable",
+    "count",
+    "duration",
+    "plain_json",
+    "read_json",
+    "reference",
+    "told",
+]
 
 Reference: TypeAlias = "int | str"
 ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+DEEPEST: Final = 64
+"""How deep a value may be nested."""
 
 _LONGEST: Final = 10 * 366 * 86400
 
@@ -52,18 +66,28 @@ def duration(value: Json) -> float:
     return length
 
 
-def plain_json(value: Json) -> Json:
-    """A TOML value as JSON: dates and times become their text."""
+def plain_json(value: Json, depth: int = 0) -> Json:
+    """A TOML or JSON value as plain JSON: dates and times become their text. Raises `Unreadable` when too deep."""
+    if depth > DEEPEST:
+        raise Unreadable(f"values are nested more than {DEEPEST} levels deep")
     if isinstance(value, dict):
-        return {key: plain_json(item) for key, item in value.items()}
+        return {key: plain_json(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain_json(item) for item in value]
+        return [plain_json(item, depth + 1) for item in value]
     return value.isoformat() if isinstance(value, date | time) else value
+
+
+def read_json(text: str) -> Json:
+    """A JSON text. Raises `ValueError` when it is none, `Unreadable` when it is too deep."""
+    try:
+        return plain_json(json.loads(text))
+    except RecursionError as error:
+        raise Unreadable(f"values are nested more than {DEEPEST} levels deep") from error
 
 
 def told(value: Json) -> str:
     """A value as its problems show it: JSON, cut at 60 characters."""
-    text = json.dumps(plain_json(value), ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -4,7 +4,6 @@ The same value comes out of both forms, and every form that is not understood is
 hint; nothing becomes a default. References stay as they are written: a number or an id.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from procedo.core.model import Admission, Json, Kind, Mode, OnTimeout, Priority,
 from procedo.sopfile import routevalues as routes
 from procedo.sopfile.problems import nearest
 from procedo.sopfile.reference import Type
-from procedo.sopfile.valueforms import Unreadable, count, duration, plain_json, told
+from procedo.sopfile.valueforms import Unreadable, count, duration, plain_json, read_json, told
 
 __all__ = ["from_bullet", "from_toml"]
 
@@ -107,13 +106,15 @@ def _json_from_text(text: str) -> Json:
     if not text:
         raise Unreadable("a value is missing", "write it on the line of the bullet")
     try:
-        return json.loads(text)
+        return read_json(text)
+    except Unreadable:
+        raise
     except ValueError as error:
         wrong = str(error)
     if "\n" not in text:
         try:
             return plain_json(tomllib.loads(f"value = {text}")["value"])
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             pass
     if text[0] in "{[":
         raise Unreadable(f"neither JSON nor TOML: {wrong}", "write one JSON value")
@@ -143,7 +144,9 @@ def _calls_from_toml(value: Json) -> Json:
 
 def _calls_from_text(text: str) -> Json:
     try:
-        value = json.loads(text)
+        value = read_json(text)
+    except Unreadable:
+        raise
     except ValueError as error:
         raise Unreadable(f"a planned call is one JSON object: {error}", '{"tool": "…", "args": {…}}') from error
     return (_call(value),)
