@@ -5,7 +5,6 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import anyio
 import pytest
 from commands import Workspace
 from mcp import Client
+from moved_clock import MovedClock
 from readme_transcript import server
 from repository import ROOT
 from walker import Walker, declared, walked
@@ -26,27 +26,6 @@ from procedo.stores.memory import MemoryStore
 pytestmark = pytest.mark.anyio
 
 EVERY_WALK = [pytest.param(name, walk, id=f"{name}: {walk.says}") for name, walks in WALKS.items() for walk in walks]
-
-
-class MovedClock:
-    """A time that passes only when a test says so."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-        self.moved = anyio.Event()
-
-    def now(self) -> datetime:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        until = self.time + timedelta(seconds=seconds)
-        while self.time < until:
-            await self.moved.wait()
-
-    def advance_to(self, moment: datetime) -> None:
-        self.time = max(self.time, moment)
-        self.moved.set()
-        self.moved = anyio.Event()
 
 
 @dataclass
