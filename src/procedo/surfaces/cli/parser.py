@@ -37,7 +37,7 @@ VERBS: Final = (
         "Begin",
         ("demo", "demo", "watch a procedure run: gate, kill, restart, record"),
         ("new", "new", "make a new procedure"),
-        ("serve", "serve", "run the MCP server on standard input and output"),
+        ("serve", "serve", "run the MCP server, for a host or over HTTP"),
         ("doctor", "doctor", "look for what is wrong, and say how to mend it"),
     ),
     *_verbs(
@@ -63,6 +63,7 @@ VERBS: Final = (
         ("approve", "approve", "let a gate's step go on"),
         ("deny", "deny", "refuse a gate's step"),
     ),
+    *_verbs("Access", ("token", "token", "make, list and end the tokens of people and programs")),
     *_verbs(
         "Records",
         ("audit", "audit", "verify or export the record"),

@@ -1,4 +1,4 @@
-"""Shows what is asked on your terminal and wants a `y` typed there; without a terminal nothing is decided.
+"""Shows what is asked on your terminal and wants a `y` typed there; without a terminal, only a token decides.
 
 A coding agent that runs this command is refused, because it has no terminal. The limit of that: a program
 that allocates a pseudo-terminal acts as you, and so does anything else that runs under your account.

@@ -7,6 +7,7 @@ changed in the meantime is not decided by it.
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from procedo.core.model import Json
 from procedo.core.state import Gate, Verdict
 from procedo.errors import Refused
 from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.credential import redeemed, shown_token, token_argument
 from procedo.surfaces.cli.output import ago, pretty, visible
 from procedo.surfaces.cli.report import follow, report
 from procedo.surfaces.cli.terminal import Terminal, controlling_terminal
@@ -44,6 +46,7 @@ def common_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--wait", metavar="S", type=float, default=20.0, help="seconds to follow the run afterwards (20)"
     )
+    token_argument(parser)
 
 
 def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tuple[str, str]]:
@@ -97,10 +100,17 @@ async def _look(call: Call) -> "tuple[OpenGate, Snapshot]":
         return await app.runs.gate(call["gate"])
 
 
-async def _record(call: Call, found: "OpenGate", verdict: Verdict, value: Json, comment: str) -> "Snapshot":
+async def _record(
+    call: Call, found: "OpenGate", verdict: Verdict, value: Json, comment: str, secret: str | None
+) -> "Snapshot":
+    from procedo.access.permitted import Permitted
+
     async with call.app(worker=True) as app:
-        surface = call.surface()
-        snapshot = await app.runs.decide(
+        surface, runs = call.surface(), app.runs
+        if secret is not None:
+            access = await redeemed(app, secret)
+            surface, runs = replace(surface, principal=access.principal), Permitted(app.runs, access)
+        snapshot = await runs.decide(
             found.gate.id,
             verdict,
             surface,
@@ -120,13 +130,18 @@ def _confirm(terminal: Terminal, shown: str, answer: str, verdict: Verdict) -> N
 
 
 def decide(call: Call, verdict: Verdict, *, value: Json = None, comment: str = "") -> int:
-    """Ask the person, record the answer, follow the run to its next stop and print it."""
+    """Ask the person, record the answer, follow the run to its next stop and print it. A token is not asked."""
+    secret = shown_token(call)
+    if secret is not None:
+        found, _ = asyncio.run(_look(call))
+        report(call, asyncio.run(_record(call, found, verdict, value, comment, secret)))
+        return 0
     with controlling_terminal() as terminal:
         found, snapshot = asyncio.run(_look(call))
         # A decided gate cannot change any more, so there is nothing to confirm: the record answers.
         if found.gate.verdict is None or verdict is Verdict.RETRACT:
             shown = presentation(found, snapshot, datetime.now(UTC))
             _confirm(terminal, shown, _answer(verdict, value, comment), verdict)
-    after = asyncio.run(_record(call, found, verdict, value, comment))
+    after = asyncio.run(_record(call, found, verdict, value, comment, None))
     report(call, after)
     return 0

@@ -1,0 +1,203 @@
+"""Makes a token, lists those that there are, or ends one.
+
+A token lets somebody in without this terminal: over HTTP, at the inbox page, or with PROCEDO_TOKEN. Its secret
+is shown once and kept as a digest. Making or ending one needs a person at a terminal who types `y`, or a
+human's token with the role approve, which makes tokens with no more than it has itself.
+"""
+
+import asyncio
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from procedo.core.access import Access, Role, Token
+from procedo.core.principal import PrincipalKind
+from procedo.errors import BadArgument, Refused
+from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.credential import redeemed, shown_token, token_argument
+from procedo.surfaces.cli.output import ago
+from procedo.surfaces.cli.person import operator
+from procedo.surfaces.cli.terminal import controlling_terminal
+
+if TYPE_CHECKING:
+    from procedo.access.tokens import Issued
+
+EXAMPLES = (
+    "procedo token create ida-phone --subject ida --role approve",
+    "procedo token create build-bot --kind agent --role operate --expires 30d",
+    "procedo token list",
+    "procedo token revoke ida-phone",
+)
+_ROLES = [str(role) for role in Role]
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Define the arguments."""
+    parser.add_argument("what", choices=["create", "list", "revoke"], help="what to do")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="create: a new name; revoke: the name or the id")
+    parser.add_argument("--subject", metavar="WHO", help="create: who acts with it (default: the name)")
+    parser.add_argument("--kind", choices=["human", "agent"], default="human", help="create: a person or a program")
+    parser.add_argument(
+        "--role", action="append", choices=_ROLES, default=[], help="create: what it opens; may be given several times"
+    )
+    parser.add_argument(
+        "--group", action="append", metavar="GROUP", default=[], help="create: a group that its holder belongs to"
+    )
+    parser.add_argument("--expires", metavar="TIME", help="create: how long it lives, such as 30d or 12h")
+    token_argument(parser)
+
+
+def _lifetime(text: str | None) -> float | None:
+    from procedo.duration import seconds
+
+    if text is None:
+        return None
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise BadArgument("bad_argument", f"--expires {text}: {error}.", "Such as 30d, 12h or 90m.") from error
+
+
+def _wanted(call: Call) -> dict[str, Any]:
+    """What the token is to be."""
+    if not call["role"]:
+        raise BadArgument("bad_argument", "A token needs a --role.", f"It is one of {', '.join(_ROLES)}.")
+    return {
+        "subject": call["subject"] or call["name"],
+        "kind": PrincipalKind(call["kind"]),
+        "roles": frozenset(map(Role, call["role"])),
+        "groups": frozenset(call["group"]),
+        "lifetime_s": _lifetime(call["expires"]),
+    }
+
+
+def _check_reach(maker: Access, wanted: dict[str, Any], until: datetime | None, now: datetime) -> None:
+    """A token makes nothing that reaches further than itself, and nobody else who decides."""
+    _check_maker(maker)
+    more = sorted(wanted["roles"] - {role for role in Role if maker.may(role)})
+    more += sorted(wanted["groups"] - maker.principal.groups)
+    if more:
+        raise Refused(
+            "not_permitted", f"Your token has not {', '.join(more)}, so it cannot give it.", "No token was made."
+        )
+    own = wanted["kind"] is PrincipalKind.HUMAN and wanted["subject"].strip().casefold() == maker.principal.identity
+    if Role.APPROVE in wanted["roles"] and not own:
+        message = "With a token you make tokens that decide for yourself alone."
+        raise Refused("not_permitted", message, "Make this one at a terminal.")
+    lifetime = wanted["lifetime_s"]
+    if until is not None and (lifetime is None or (until - now).total_seconds() < lifetime):
+        message = f"Your token ends at {until:%Y-%m-%d %H:%M} UTC, and the new one would live longer."
+        raise Refused("not_permitted", message, "Give a shorter --expires.")
+
+
+def _check_maker(maker: Access) -> None:
+    maker.require(Role.APPROVE)
+    if maker.principal.kind is not PrincipalKind.HUMAN:
+        raise Refused("not_permitted", "An agent's token makes and ends no tokens.", "A person does that.")
+
+
+async def _create(call: Call, wanted: dict[str, Any], secret: str | None) -> "Issued":
+    async with call.app() as app:
+        if secret is None:
+            return await app.tokens.create(call["name"], operator(), **wanted)
+        maker, held = await redeemed(app, secret), await app.tokens.find(secret)
+        until = None if held is None else held.expires_at
+        _check_reach(maker, wanted, until, app.clock.now())
+        return await app.tokens.create(call["name"], maker.principal, **wanted)
+
+
+async def _revoke(call: Call, secret: str | None) -> Token:
+    async with call.app() as app:
+        if secret is not None:
+            _check_maker(await redeemed(app, secret))
+        return await app.tokens.revoke(call["name"])
+
+
+def _confirmed(lines: list[str], question: str) -> None:
+    with controlling_terminal() as terminal:
+        terminal.show("\n".join(["", *lines]))
+        if not terminal.confirmed(f"{question} [y/N]"):
+            raise Refused("not_confirmed", "Nothing was done: it was not confirmed.", "Run the command again.")
+
+
+def _value(token: Token, now: datetime) -> dict[str, Any]:
+    """A token as JSON, without its digest."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "subject": token.subject,
+        "kind": str(token.kind),
+        "roles": sorted(token.roles),
+        "groups": sorted(token.groups),
+        "state": token.state(now),
+        "created_at": token.created_at.isoformat(),
+        "created_by": token.created_by,
+        "expires_at": None if token.expires_at is None else token.expires_at.isoformat(),
+        "revoked_at": None if token.revoked_at is None else token.revoked_at.isoformat(),
+    }
+
+
+def _make(call: Call) -> int:
+    wanted, secret = _wanted(call), shown_token(call)
+    if secret is None:
+        shown = [f"A new token {call['name']!r} for {wanted['kind']} {wanted['subject']!r}."]
+        shown += [f"  roles   {', '.join(sorted(wanted['roles']))}"]
+        shown += [f"  groups  {', '.join(sorted(wanted['groups']))}"] if wanted["groups"] else []
+        shown += [f"  lives   {call['expires'] or 'until it is revoked'}"]
+        _confirmed(shown, "Make it?")
+    issued = asyncio.run(_create(call, wanted, secret))
+    if call.json:
+        call.output.value({**_value(issued.token, datetime.now(UTC)), "secret": issued.secret})
+        return 0
+    call.output.line(issued.secret)
+    call.notes.line(f"Token {issued.token.name} ({issued.token.id}). The line above is its secret, shown only now.")
+    return 0
+
+
+def _end(call: Call) -> int:
+    secret = shown_token(call)
+    if secret is None:
+        _confirmed([f"The token {call['name']!r} will open nothing any more."], "End it?")
+    token = asyncio.run(_revoke(call, secret))
+    if call.json:
+        call.output.value(_value(token, datetime.now(UTC)))
+    else:
+        call.output.line(f"Token {token.name} ({token.id}) is revoked.")
+    return 0
+
+
+async def _all(call: Call) -> tuple[Token, ...]:
+    async with call.app() as app:
+        return await app.tokens.list()
+
+
+def _show(call: Call) -> int:
+    found, now = asyncio.run(_all(call)), datetime.now(UTC)
+    if call.json:
+        call.output.value({"tokens": [_value(token, now) for token in found]})
+    elif not found:
+        call.output.line("There is no token. Make one with: procedo token create NAME --role ROLE")
+    else:
+        rows = [
+            (
+                token.name,
+                token.state(now),
+                f"{token.subject} ({token.kind})",
+                ", ".join(sorted(token.roles)),
+                ", ".join(sorted(token.groups)) or "-",
+                "never" if token.expires_at is None else ago(token.expires_at, now),
+                token.id,
+            )
+            for token in found
+        ]
+        call.output.table(("NAME", "STATE", "SUBJECT", "ROLES", "GROUPS", "EXPIRES", "ID"), rows)
+    return 0
+
+
+def run(call: Call) -> int:
+    """Create, list or revoke."""
+    if call["what"] == "list":
+        return _show(call)
+    if not call["name"]:
+        raise BadArgument("bad_argument", f"token {call['what']} needs a NAME.", "See: procedo token --help")
+    return _make(call) if call["what"] == "create" else _end(call)
