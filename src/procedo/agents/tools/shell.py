@@ -9,8 +9,8 @@ from procedo.agents.parts import SecurityPolicy
 from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.risk import Risk, command_risk
 from procedo.agents.sandbox import enclosed
-from procedo.config.capability_settings import ShellSettings
 from procedo.capabilities.shell_exec import shell_exec
+from procedo.config.capability_settings import ShellSettings
 from procedo.core.model import Json
 from procedo.errors import Refused
 from procedo.ports import CapabilityCall

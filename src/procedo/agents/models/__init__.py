@@ -1,0 +1,1 @@
+"""Models behind one port. The library that knows the messages is imported at the first delegated step."""
