@@ -103,6 +103,14 @@ def test_what_was_typed_before_the_question_does_not_count(kiln: Workspace) -> N
     assert decisions(kiln, run_id) == []
 
 
+def test_a_command_in_the_background_is_refused_and_does_not_hang(kiln: Workspace) -> None:
+    run_id, code = started(kiln)
+    screen = kiln.person("approve", code, background=True, answers=[])
+    assert screen.code == 3
+    assert "runs in the background of its terminal" in screen.text
+    assert decisions(kiln, run_id) == []
+
+
 @pytest.mark.parametrize("answer", ["", "n", "no", "yy", "yes please", "\x04"])
 def test_only_a_plain_yes_counts(kiln: Workspace, answer: str) -> None:
     run_id, code = started(kiln)

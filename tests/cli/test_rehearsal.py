@@ -71,7 +71,7 @@ def test_cases_that_come_out_as_expected_pass(tank: Workspace) -> None:
         "  ok      a low level is filled after a yes\n"
         "  ok      a low level that nobody wants filled ends the run\n"
         "  ok      a high level rings\n"
-        "  6 of 7 branches walked\n"
+        "  5 of 6 branches walked\n"
         "    not walked: step 3: done\n"
         "3 cases of 1 procedures: all as expected.\n"
     )

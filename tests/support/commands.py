@@ -94,7 +94,30 @@ class Workspace:
         stdin: bytes | None = None,
         piped: bool = False,
         ahead: str = "",
+        background: bool = False,
     ) -> Screen:
         """Run a command at a terminal where a person answers its questions."""
-        environ = self.environment()
-        return at_keyboard(words, answers, cwd=self.root, environ=environ, stdin=stdin, piped=piped, ahead=ahead)
+        return at_keyboard(
+            words,
+            answers,
+            cwd=self.root,
+            environ=self.environment(),
+            stdin=stdin,
+            piped=piped,
+            ahead=ahead,
+            background=background,
+        )
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """Begin a command that goes on until it is ended; its standard output is a pipe."""
+        return subprocess.Popen(
+            [sys.executable, "-u", "-m", "procedo", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            cwd=self.root,
+            env=self.environment(),
+            start_new_session=True,
+        )

@@ -18,6 +18,11 @@ BOOT: Final = """
 import fcntl, os, sys, termios
 fd = os.open(sys.argv.pop(1), os.O_RDWR)
 fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
+if sys.argv.pop(1) == "background" and (child := os.fork()):
+    # The terminal stays with this process, and the command is to run in a group of its own behind it.
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+elif os.getpid() != os.getsid(0):
+    os.setpgid(0, 0)
 for target in map(int, sys.argv.pop(1).split()):
     os.dup2(fd, target)
 os.close(fd)
@@ -50,6 +55,7 @@ def at_keyboard(
     stdin: bytes | None = None,
     piped: bool = False,
     ahead: str = "",
+    background: bool = False,
 ) -> Screen:
     """Run a command on a terminal of its own; each question `[y/N]` gets the next answer.
 
@@ -59,7 +65,7 @@ def at_keyboard(
     master, slave = os.openpty()
     own = " ".join(number for number, off in (("0", stdin is not None), ("1", piped), ("2", False)) if not off)
     process = subprocess.Popen(
-        [sys.executable, "-c", BOOT, os.ttyname(slave), own, *words],
+        [sys.executable, "-c", BOOT, os.ttyname(slave), "background" if background else "foreground", own, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from procedo.errors import InvalidConfig, ProcedoError
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.library import opened
+from procedo.surfaces.cli.output import duration
 from procedo.surfaces.cli.person import operator
 from procedo.surfaces.cli.terminal import has_controlling_terminal
 from procedo.surfaces.cli.versions import installed, procedo_version
@@ -26,6 +28,8 @@ OK: Final = "ok"
 WARNING: Final = "warning"
 BROKEN: Final = "broken"
 _OLDEST_PYTHON: Final = (3, 11)
+_IDLE: Final = timedelta(seconds=30)
+"""How long work may wait before it is said that nobody does it."""
 _OLDEST_SQLITE: Final = (3, 37, 0)
 """The first SQLite with strict tables."""
 
@@ -117,8 +121,16 @@ async def _opened(call: Call) -> Iterator[Finding]:
         gates = len(await app.runs.inbox(call.surface()))
         size = sum(file.stat().st_size for file in app.settings.data_dir.glob("*") if file.is_file())
         total = sum(counts.values())
+        now = datetime.now(UTC)
+        due = await app.store.read(lambda reader: reader.next_job_at(now))
     found = f"{total} runs, {live} live, {gates} open gates, {size / 1_048_576:.1f} MiB"
-    return iter([Finding("store", OK, found)])
+    findings = [Finding("store", OK, found)]
+    if due is not None and now - due > _IDLE:
+        hint = "Start `procedo serve` through your MCP host, or drive one run with: procedo resume RUN"
+        findings.append(
+            Finding("worker", WARNING, f"work has been waiting for {duration((now - due).total_seconds())}", hint)
+        )
+    return iter(findings)
 
 
 def _store(call: Call, data_dir: Path) -> Iterator[Finding]:

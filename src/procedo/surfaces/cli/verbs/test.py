@@ -2,6 +2,18 @@
 
 No model is called and nothing acts outside: the engine is the real one, the store is in memory, time jumps. Scripts
 are `tests.toml` and `*.test.toml` beside the procedure, or named with `--script`. Exit code 1 when a case fails.
+
+A script, in which steps are named by number or id:
+
+  [[case]]
+  name = "filled after a yes"
+  inputs = { tank = "A" }
+  reports = [ { step = 1, output = { level = 3 } }, { step = 2, status = "failed", output = "valve stuck" } ]
+  gates = [ { step = 2, answer = "approve", by = "ida" } ]
+  expect = { status = "failed", path = [1, 2], gates = [2], reason = "valve" }
+
+`late = true` in a report or answer lets its time run out; `expect` may also have `output` and `outputs`. A report
+of a step that would act outside is taken for its result.
 """
 
 import asyncio
