@@ -105,17 +105,23 @@ async def open_tools(
     contract: Contract, environ: Mapping[str, str], root: Path, controls: Controls | None
 ) -> AsyncIterator[OpenTools]:
     """Connect the servers of a contract and compare their pins. Raises `NotAssembled` when a required one is gone."""
-    async with anyio.create_task_group() as group:
-        links, reasons = await connected(contract.mcp.servers, environ, root, group)
-        tools = OpenTools(contract, links, environ, controls)
-        for link in links.values():
-            tools.compare(link, {name: schema_of(tool) for name, tool in link.listed.items()})
-        try:
-            if not reasons:
-                yield tools
-        finally:
+    try:
+        async with anyio.create_task_group() as group:
+            links, reasons = await connected(contract.mcp.servers, environ, root, group)
+            tools = OpenTools(contract, links, environ, controls)
             for link in links.values():
-                link.close()
+                tools.compare(link, {name: schema_of(tool) for name, tool in link.listed.items()})
+            try:
+                if not reasons:
+                    yield tools
+            finally:
+                for link in links.values():
+                    link.close()
+    except BaseExceptionGroup as errors:
+        # What the session raised reaches it as it was; the group of tasks is nobody's business but ours.
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from None
+        raise
     if reasons:
         raise NotAssembled(contract.actor.acting, reasons)
 

@@ -11,7 +11,6 @@ from dataclasses import InitVar, dataclass, field
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Final
 
 from procedo.agents.parts import (
     Actor,
@@ -24,19 +23,13 @@ from procedo.agents.parts import (
     ToolId,
     TranscriptSeed,
 )
+from procedo.agents.seal import SEAL, Seal
 from procedo.core.model import Json
 from procedo.core.outputs import canonical, digest
 from procedo.credentials import SecretRef
 from procedo.hosts import HostPattern
 
 __all__ = ["Contract", "difference"]
-
-
-class _Seal:
-    """Held by the registry alone."""
-
-
-_SEAL: Final = _Seal()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +54,10 @@ class Contract:
     digest: str = field(init=False)
     _by_name: Mapping[str, Tool] = field(init=False, compare=False, repr=False)
     _by_id: Mapping[ToolId, Tool] = field(init=False, compare=False, repr=False)
-    seal: InitVar[_Seal]
+    seal: InitVar[Seal]
 
-    def __post_init__(self, seal: _Seal) -> None:
-        if seal is not _SEAL:
+    def __post_init__(self, seal: Seal) -> None:
+        if seal is not SEAL:
             raise TypeError("only Registry.assemble builds a contract")
         object.__setattr__(self, "_by_name", {tool.offered: tool for tool in self.tools})
         object.__setattr__(self, "_by_id", {tool.id: tool for tool in self.tools})

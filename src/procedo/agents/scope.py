@@ -1,0 +1,81 @@
+"""The MCP servers of an agent: the union of its bundles, excludes win; none means none. Listed once, at assembly."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import anyio
+
+from procedo.agents.connections import connected
+from procedo.agents.parts import NO_SERVERS, McpScope, Origin, Pin, ServerBinding, Tool, Transport
+from procedo.agents.refusal import Cause, Reason
+from procedo.agents.toolset import ServerTool
+from procedo.config import Settings
+from procedo.config.agent_settings import AgentTable, ServerTable
+
+__all__ = ["Listing", "mcp_scope"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the servers in scope have. `absent` are those that could not be listed; True: it was required."""
+
+    bindings: tuple[ServerBinding, ...]
+    excluded: tuple[str, ...]
+    listed: Mapping[str, tuple[ServerTool, ...]]
+    absent: Mapping[str, bool]
+    reasons: tuple[Reason, ...]
+
+    def pinned(self, tools: Iterable[Tool]) -> McpScope:
+        """The scope with the pins of the tools that are offered; a server that offers none is not connected."""
+        pins: dict[str, list[Pin]] = {}
+        for tool in tools:
+            if tool.id.origin is Origin.MCP:
+                pins.setdefault(tool.id.server, []).append(Pin(tool.id.name, tool.id.schema))
+        bindings = tuple(
+            replace(binding, pins=tuple(sorted(pins[binding.name], key=lambda pin: pin.name)))
+            for binding in self.bindings
+            if binding.name in pins
+        )
+        return McpScope(bindings, self.excluded) if bindings or self.excluded else NO_SERVERS
+
+
+async def mcp_scope(settings: Settings, agent: AgentTable, environ: Mapping[str, str]) -> Listing:
+    """Connect to the servers in scope, list their tools and disconnect."""
+    known = settings.agents
+    reasons = [
+        Reason(Cause.MISSING_PROFILE, f"there is no bundle {name!r}")
+        for name in agent.bundles
+        if name not in known.bundles
+    ]
+    bundles = [known.bundles[name] for name in agent.bundles if name in known.bundles]
+    excluded = sorted({name for bundle in bundles for name in bundle.exclude})
+    wanted = sorted({name for bundle in bundles for name in bundle.servers} - set(excluded)) if known.mcp else []
+    reasons += [
+        Reason(Cause.UNREACHABLE_SERVER, f"there is no server {name!r}") for name in wanted if name not in known.servers
+    ]
+    bindings = tuple(_bound(known.servers[name]) for name in wanted if name in known.servers)
+    listed: dict[str, tuple[ServerTool, ...]] = {}
+    async with anyio.create_task_group() as group:
+        links, unreachable = await connected(bindings, environ, settings.root, group)
+        for name, link in links.items():
+            tools = link.listed.values()
+            listed[name] = tuple(ServerTool(tool.name, tool.description or "", tool.input_schema) for tool in tools)
+            link.close()
+    absent = {binding.name: binding.required for binding in bindings if binding.name not in listed}
+    return Listing(bindings, tuple(excluded), listed, absent, (*reasons, *unreachable))
+
+
+def _bound(table: ServerTable) -> ServerBinding:
+    return ServerBinding(
+        name=table.name,
+        transport=Transport(table.transport),
+        command=table.command,
+        args=table.args,
+        env=table.env,
+        url=table.url,
+        headers=table.headers,
+        required=table.required,
+        connect_timeout_s=table.connect_timeout_s,
+        tool_timeout_s=table.tool_timeout_s,
+        pins=(),
+    )
