@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
 from procedo.core.events import Event
+from procedo.core.notice import Telling
 from procedo.core.principal import Principal
+from procedo.core.session import SessionRow, Transcript
 from procedo.core.state import Execution, Gate, Run, Status
 from procedo.ports import Attribution, Filter, OpenGate, Reader, Record, Store, Summary, Writer
 
@@ -82,9 +84,21 @@ class OwnRuns:
         """See `Reader.records`."""
         return self._inner.records(run_id, after, limit) if self._has(run_id) else ()
 
+    def tellings(self, run_id: str | None = None) -> tuple[Telling, ...]:
+        """See `Reader.tellings`. Those of every run are for operators."""
+        return self._inner.tellings(run_id) if run_id is not None and self._has(run_id) else ()
+
     def children(self, run_id: str) -> tuple[Summary, ...]:
         """See `Reader.children`."""
         return self._inner.children(run_id) if self._has(run_id) else ()
+
+    def session(self, run_id: str, execution_id: str) -> Transcript | None:
+        """See `Reader.session`."""
+        return self._inner.session(run_id, execution_id) if self._has(run_id) else None
+
+    def sessions(self, run_id: str) -> tuple[SessionRow, ...]:
+        """See `Reader.sessions`."""
+        return self._inner.sessions(run_id) if self._has(run_id) else ()
 
     def runs(self, wanted: Filter) -> tuple[Summary, ...]:
         """See `Reader.runs`. Sub-runs are shown with their parent, not in lists."""
