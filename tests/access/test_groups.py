@@ -47,7 +47,7 @@ def test_an_agent_does_not_become_a_member_by_its_token(run: Run) -> None:
 CONFIG = """
 [sop.approval.groups.sre]
 members = []
-{by_token}
+{more}
 
 [sop.approval.policies.two]
 required_group = "sre"
@@ -56,12 +56,12 @@ quorum = 2
 
 
 def test_a_group_that_is_filled_by_tokens_alone_can_satisfy_a_quorum(tmp_path: Path) -> None:
-    (tmp_path / "procedo.toml").write_text(CONFIG.format(by_token="by_token = true"))
+    (tmp_path / "procedo.toml").write_text(CONFIG.format(more="by_token = true"))
     policy = load(tmp_path).policies["two"]
     assert (policy.by_token, policy.group, policy.members) == (True, "sre", frozenset())
 
 
 def test_without_that_an_empty_group_is_a_problem_at_load(tmp_path: Path) -> None:
-    (tmp_path / "procedo.toml").write_text(CONFIG.format(by_token=""))
+    (tmp_path / "procedo.toml").write_text(CONFIG.format(more=""))
     with pytest.raises(InvalidConfig, match="unsatisfiable"):
         load(tmp_path)
