@@ -82,7 +82,7 @@ async def test_a_report_does_not_pass_a_checkpoint(tmp_path: Path, era: str) -> 
         )
         action = only(view)
         assert action["action"] == "checkpoint_wait"
-        assert action["context"]["answers"] == ["approve", "deny", "amend"]
+        assert action["context"]["answers"] == ["approve", "deny", "amend", "revise"]
         assert action["context"]["amends"] == "body"
         assert action["state_file"].startswith(str(tmp_path))
         text = await host.refused("sop_advance", run_id=run_id, execution_id="2.1", status="completed")
@@ -193,7 +193,30 @@ async def test_a_user_can_amend_the_declared_field(tmp_path: Path, era: str) -> 
         assert only(view)["context"]["input"] == {"title": "T", "body": "new"}
         properties = user.asked[0].requested_schema["properties"]
         assert sorted(properties) == ["comment", "decision", "value"]
-        assert properties["decision"]["enum"] == ["approve", "deny", "amend"]
+        assert properties["decision"]["enum"] == ["approve", "deny", "amend", "revise"]
+
+
+@pytest.mark.requirement("C9")
+async def test_a_revision_asks_anew_about_the_new_draft(tmp_path: Path, era: str) -> None:
+    user = User([says("revise", "Tuesday, not Monday"), says("approve")])
+    async with desk(tmp_path, era) as at, at.host(user) as host:
+        run_id = (await host.call("sop_start", name="letter"))["run_id"]
+        view = await host.call(
+            "sop_advance", run_id=run_id, execution_id="1.1", status="completed", output={"body": "pool closed Monday"}
+        )
+        gate_id = only(view)["gate_id"]
+        view = await host.call("sop_approve", gate_id=gate_id)
+        assert only(view)["execution_id"] == "1.2"
+        assert "Tuesday, not Monday" in only(view)["step"]["note"]
+        meanwhile = await host.call("sop_approve", gate_id=gate_id, decision="approve")
+        assert "A new draft is being made" in meanwhile["notes"][0]
+        view = await host.call(
+            "sop_advance", run_id=run_id, execution_id="1.2", status="completed", output={"body": "pool closed Tuesday"}
+        )
+        assert only(view)["context"]["revision"] == 2
+        view = await host.call("sop_approve", gate_id=only(view)["gate_id"])
+        assert only(view)["context"]["input"] == {"body": "pool closed Tuesday"}
+        assert ["pool closed Tuesday" in question.message for question in user.asked] == [False, True]
 
 
 @pytest.mark.requirement("C74")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from jsonschema import validate
 from mcp import Client
 from mcp.client import ClientRequestContext
+from mcp.client.session import ElicitationFnT
 from mcp.server import MCPServer
 from mcp.types import (
     CallToolResult,
@@ -124,7 +125,7 @@ class User:
     answers: list[ElicitResult] = field(default_factory=list)
     asked: list[ElicitRequestFormParams] = field(default_factory=list)
 
-    async def __call__(self, _: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG002  # the SDK names it
         assert isinstance(params, ElicitRequestFormParams)
         self.asked.append(params)
         return self.answers[len(self.asked) - 1]
@@ -171,7 +172,7 @@ def text_of(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def connected(
-    server: MCPServer[Any], era: str, user: User | None = None, name: str = "desk"
+    server: MCPServer[Any], era: str, user: ElicitationFnT | None = None, name: str = "desk"
 ) -> AsyncIterator[Host]:
     """A host at a server in this process; with a user it can ask."""
     info = Implementation(name=name, version="1")
@@ -186,7 +187,7 @@ class Desk:
     app: App
     era: str
 
-    def host(self, user: User | None = None, name: str = "desk") -> Any:
+    def host(self, user: ElicitationFnT | None = None, name: str = "desk") -> AbstractAsyncContextManager[Host]:
         """A host that is connected while the block lasts."""
         return connected(build_server(self.app), self.era, user, name)
 

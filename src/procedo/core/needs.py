@@ -3,7 +3,7 @@
 from procedo.core import messages as m
 from procedo.core.model import Sop
 from procedo.core.routing import footprint
-from procedo.core.state import Arrival, Run
+from procedo.core.state import Arrival, Run, Verdict
 
 __all__ = ["executions_needed", "steps_needed"]
 
@@ -25,7 +25,16 @@ def steps_needed(sop: Sop, run: Run, command: m.Command | None = None) -> frozen
         found |= footprint(sop, number)
     if isinstance(command, m.Reopen) and command.step in sop.by_number:
         found |= footprint(sop, command.step)
+    if draft := _draft(run, command):
+        found |= footprint(sop, int(draft.partition(".")[0]))
     return frozenset(found)
+
+
+def _draft(run: Run, command: m.Command | None) -> str:
+    """The execution that is to be done anew when an answer asks for another draft."""
+    gate = run.gates.get(command.gate_id) if isinstance(command, m.Decide) else None
+    asks = isinstance(command, m.Decide) and command.verdict is Verdict.REVISE
+    return gate.draft if gate is not None and asks else ""
 
 
 def executions_needed(run: Run, command: m.Command | None = None) -> frozenset[str]:
@@ -35,4 +44,8 @@ def executions_needed(run: Run, command: m.Command | None = None) -> frozenset[s
         found.add(command.execution_id)
     if isinstance(command, m.Reopen) and command.step in run.steps:
         found.add(f"{command.step}.{run.steps[command.step].executions}")
+    if draft := _draft(run, command):
+        found.add(draft)
+        # It runs again with its own input, which is known when it has been loaded itself.
+        found.update(run.executions[draft].arrival.sources if draft in run.executions else ())
     return frozenset(found - set(run.executions))

@@ -102,6 +102,10 @@ async def ask(
 
 
 def _answered(gate: Gate) -> str:
+    if gate.redrafting:
+        return (
+            f"A new draft is being made for gate {gate.code}: nothing was decided. It is asked about when it has come."
+        )
     if gate.withdrawn:
         return f"Gate {gate.code} is void ({line(gate.withdrawn)}); nothing was changed by this call."
     return (
