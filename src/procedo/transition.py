@@ -115,6 +115,9 @@ class Transitions:
         wanted = executions_needed(run, command)
         if wanted:
             run = reader.with_executions(run, wanted)
+            # What was loaded may itself need the executions that its input came from.
+            if further := executions_needed(run, command) - wanted:
+                run = reader.with_executions(run, further)
         if isinstance(command, m.Decide):
             run = reader.with_gate(run, command.gate_id)
         return run
