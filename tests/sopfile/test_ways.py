@@ -74,6 +74,25 @@ def test_branches_that_fork_again_and_join_inside_are_no_problem() -> None:
     assert told(steps) == []
 
 
+def test_a_join_may_serve_the_forks_of_two_ways() -> None:
+    steps = """1. **A**
+   - switch: a>$.inputs.x == 1>2; b>>3
+2. **B**
+   - next: 4, 5
+3. **C**
+   - next: 4, 5
+4. **D**
+   - next: 6
+5. **E**
+   - next: 6
+6. **F**
+   - depends_on: {}
+"""
+    assert told(steps.format("4, 5")) == []
+    lines = [line for _, line, code in told(steps.format("4")) if code == "fork-without-join"]
+    assert lines == [5, 7]
+
+
 def test_a_step_that_may_fail_is_not_always_before_its_failure_route() -> None:
     steps = "1. **A**\n2. **B**\n   - on_failure: goto:3\n3. **C**\n   use {}\n"
     assert told(steps.format("{{steps.1}}")) == []

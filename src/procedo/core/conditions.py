@@ -1,7 +1,8 @@
 """The single comparison of a procedure: `$.a.b.0 OP value`, compiled when it is loaded. Pure.
 
 `$` is the scope that is tested (`$.steps.2.done`, `$.inputs.level`). A path is split at dots; a part is an
-object's key, or the index of an array. Operators are `>= <= != == > <`, looked for outside quotes only.
+object's key, or the index of an array. Operators are `>= <= != == > <`; the first one counts, and what
+stands in the quotes of a value is text.
 
 How two values are compared:
 
@@ -35,7 +36,8 @@ OPERATORS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
 """Longest first, so that `>=` is never read as `>`."""
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_MORE: Final = re.compile(r"&&|\|\||==|!=|>=|<=|>|<")
+_OPERATOR: Final = re.compile("|".join(OPERATORS))
+_MORE: Final = re.compile(rf"&&|\|\||{_OPERATOR.pattern}")
 _ABSENT: Final = object()
 
 
@@ -106,13 +108,9 @@ def _operator_at(text: str, at: int) -> str | None:
 
 
 def _find_operator(text: str) -> tuple[int, str] | None:
-    quoted = False
-    for at, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif not quoted and (word := _operator_at(text, at)) is not None:
-            return at, word
-    return None
+    """The first operator: it stands before the value, so that quotes, which only a value has, come after it."""
+    found = _OPERATOR.search(text)
+    return None if found is None else (found.start(), found.group())
 
 
 def _path(text: str, ids: Mapping[str, str]) -> tuple[str, ...]:

@@ -55,11 +55,10 @@ _FORMS: Final = _forms()
 @lru_cache(maxsize=4096)
 def _meant(word: str) -> str | None:
     form = _form(word)
-    if form in _FORMS:
-        exact = word in BULLETS or form in ORDINARY
-        return None if exact and word == form and form in ORDINARY else _FORMS[form]
     if form in ORDINARY:
         return None
+    if form in _FORMS:
+        return _FORMS[form]
     return next((key for known, key in _FORMS.items() if known not in MISTAKEN and _slip(form, known)), None)
 
 

@@ -176,7 +176,6 @@ MISTAKEN: Final[Mapping[str, str]] = MappingProxyType(
         "requires_approval": "requires_confirmation",
         "condition": "when",
         "depends": "depends_on",
-        "after": "depends_on",
         "schema": "output",
         "input_schema": "input",
         "output_schema": "output",
@@ -188,7 +187,7 @@ MISTAKEN: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What authors write, by the bullet that they mean (forms as compared: lower case, underscores)."""
 
-ORDINARY: Final = frozenset({"content", "contents", "contact", "note", "notes", "after", "police", "confirm", "text"})
+ORDINARY: Final = frozenset({"all", "content", "kid", "model", "net", "police", "width"})
 """Words that are near a key and open ordinary sentences; a bullet that begins with one stays text."""
 
 
