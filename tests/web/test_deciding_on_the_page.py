@@ -1,0 +1,321 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from web_page import HOST, Office, gate_path
+
+from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.state import Status, Verdict
+from procedo.runs import Surface
+
+pytestmark = pytest.mark.anyio
+
+
+async def gate_of(desk: Office, run_id: str, number: int = 1) -> Any:
+    return (await desk.app.runs.gate(f"{run_id}.g{number}"))[0].gate
+
+
+async def test_approving_on_the_page_lets_the_step_begin_and_shows_what_is_next(desk: Office) -> None:
+    run = await desk.kiln({"temp": 980})
+    async with desk.operator() as ida:
+        page = await ida.get(gate_path(run))
+        assert "temp 980" in page.text
+        assert page.buttons == ["approve", "deny"]
+        after = await ida.answer("approve", comment=" go on\r\nslowly ")
+    assert (after.status, after.buttons) == (200, [])
+    assert "Approved Decided by you. “go on slowly”" in after.text
+    assert "Step 1, Load kiln, is with host." in after.text
+    gate = await gate_of(desk, run.run.id)
+    by = Principal(Source.WEB, "ida", PrincipalKind.HUMAN)
+    assert (gate.verdict, gate.decided_by, gate.comment) == (Verdict.APPROVE, by, "go on\nslowly")
+
+
+async def test_a_denial_keeps_its_reason_and_cancels_the_run(desk: Office) -> None:
+    run = await desk.kiln()
+    async with desk.operator() as ida:
+        page = await ida.get(gate_path(run))
+        assert "The run is cancelled." in page.text
+        after = await ida.answer("deny", comment="thermocouple broken")
+    assert "Denied" in after.text
+    assert "The run is cancelled by" in after.text
+    end = (await desk.app.runs.look(run.run.id)).run.end
+    assert end is not None
+    assert (end.status, end.denied, end.reason) == (Status.CANCELLED, True, "thermocouple broken")
+
+
+async def test_an_amended_field_goes_on_and_the_page_shows_what_was_changed(desk: Office) -> None:
+    run = await desk.letter(body="Closed Monday.\nSorry.", title="Pool")
+    async with desk.operator() as ida:
+        page = await ida.get(gate_path(run))
+        assert page.form(page.path)["value"] == "Closed Monday.\nSorry."
+        after = await ida.answer("amend", value="Closed Tuesday.\r\nSorry.")
+    assert "Approved with a change" in after.text
+    assert "removed: Closed Monday. + added: Closed Tuesday." in after.text
+    state = await desk.app.runs.history(run.run.id)
+    assert state.executions[1].closing is not None
+    assert state.executions[1].closing.output == {"body": "Closed Tuesday.\nSorry.", "title": "Pool"}
+
+
+async def test_an_amended_value_that_is_no_text_is_json_and_a_mistake_keeps_what_was_typed(desk: Office) -> None:
+    run = await desk.letter(body={"day": 1})
+    async with desk.operator() as ida:
+        await ida.get(gate_path(run))
+        page = await ida.answer("amend", value="{day: 2}", comment="one day later")
+        assert page.status == 422
+        assert "is no JSON" in page.text
+        assert "Nothing was decided" in page.text
+        fields = page.form(page.path)
+        assert (fields["value"], fields["comment"]) == ("{day: 2}", "one day later")
+        assert "Approved with a change" in (await ida.answer("amend", value='{"day": 2}')).text
+
+
+async def test_a_text_with_markup_is_shown_as_text(desk: Office) -> None:
+    body = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202eevil"
+    run = await desk.letter(body=body)
+    async with desk.operator() as ida:
+        for path in ("/inbox", gate_path(run)):
+            page = await ida.get(path)
+            assert "<script>alert" not in page.html
+            assert "<img" not in page.html
+            assert "<script>alert(1)</script>" in page.text
+            assert "\u202e" not in page.html.partition('name="comment"')[0]
+        assert "⟨U+202E⟩evil" in page.text
+
+
+async def test_a_secret_in_the_content_is_masked_and_not_overwritten_by_its_mask(desk: Office) -> None:
+    run = await desk.letter(body="token=sk-ours-12345678", api_key="hunter2")
+    async with desk.operator() as ida:
+        for path in ("/inbox", gate_path(run)):
+            page = await ida.get(path)
+            assert "sk-ours" not in page.html
+            assert "hunter2" not in page.html
+        assert page.form(page.path)["value"] == ""
+
+
+async def test_what_was_decided_meanwhile_is_told_and_nothing_happens_twice(desk: Office) -> None:
+    run = await desk.kiln()
+    async with desk.operator() as ida, desk.somebody(await desk.token("noor", "approve")) as noor:
+        await ida.get(gate_path(run))
+        await noor.get(gate_path(run))
+        await noor.answer("deny", comment="no")
+        page = await ida.answer("approve")
+        assert page.status == 409
+        assert "Somebody else was first" in page.text
+        assert "deny by noor" in page.text
+        page = await ida.get(gate_path(run))
+        assert "Denied Decided by noor (human, web)." in page.text
+        assert page.buttons == []
+
+
+async def test_a_draft_that_was_replaced_is_not_approved_by_its_old_page(desk: Office) -> None:
+    run = await desk.letter(body="Monday")
+    async with desk.operator() as ida:
+        page = await ida.get(gate_path(run))
+        fields = page.form(page.path)
+        for old in ({"revision": "7"}, {"digest": "0" * 32}):
+            page = await ida.post(page.path, {**fields, "verdict": "approve", **old})
+            assert page.status == 409
+            assert "You saw an older version" in page.text
+            assert fields["digest"] not in page.html
+        for missing in ("revision", "digest", "run"):
+            rest = {name: value for name, value in fields.items() if name != missing}
+            assert (await ida.post(page.path, {**rest, "verdict": "approve"})).status == 422
+    assert (await gate_of(desk, run.run.id)).open
+
+
+async def test_an_answer_for_a_gate_of_another_run_is_refused(desk: Office) -> None:
+    run, other = await desk.letter(body="Monday"), await desk.kiln()
+    async with desk.operator() as ida:
+        page = await ida.get(gate_path(run))
+        page = await ida.post(page.path, {**page.form(page.path), "verdict": "approve", "run": other.run.id})
+        assert page.status == 409
+        assert "does not belong" in page.text
+    assert (await gate_of(desk, run.run.id)).open
+    assert (await gate_of(desk, other.run.id)).open
+
+
+async def test_a_late_answer_says_that_it_is_too_late(tmp_path: Any) -> None:
+    from web_page import office
+
+    config = (
+        '[sop.approval]\ndefault_policy = "quick"\n[sop.approval.policies.quick]\ntimeout = "1h"\non_timeout = "deny"\n'
+    )
+    async with office(tmp_path, config) as desk:
+        run = await desk.kiln()
+        async with desk.operator() as ida:
+            page = await ida.get(gate_path(run))
+            assert "answer due" in page.text
+            desk.clock.time += timedelta(hours=2)
+            page = await ida.answer("approve")
+            assert page.status == 409
+            assert "Too late" in page.text
+            assert "Expired Nobody answered in time." in (await ida.get(gate_path(run))).text
+
+
+async def test_an_answer_without_the_forms_own_token_is_refused(desk: Office) -> None:
+    run = await desk.kiln()
+    async with desk.operator() as ida, desk.somebody(await desk.token("noor", "approve")) as noor:
+        theirs = (await noor.get(gate_path(run))).form(gate_path(run))["form_token"]
+        page = await ida.get(gate_path(run))
+        for token in ("", "x", "ü", theirs):
+            answer = await ida.answer("approve", form_token=token)
+            assert answer.status == 403
+            assert "nothing was decided" in answer.text
+            await ida.get(gate_path(run))
+        assert (await gate_of(desk, run.run.id)).open
+        assert "Approved" in (await ida.answer("approve")).text, page.text
+
+
+async def test_no_get_decides(desk: Office) -> None:
+    run = await desk.kiln()
+    async with desk.operator() as ida:
+        page = await ida.get(gate_path(run))
+        fields = {**page.form(page.path), "verdict": "approve"}
+        before = (await desk.app.runs.history(run.run.id)).records
+        for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH"):
+            await ida.client.request(method, page.path, params=fields)
+        for path in ("/inbox", "/inbox?show=all", f"/inbox/gates/{run.run.id}.g1/approve"):
+            await ida.get(path)
+    assert (await desk.app.runs.history(run.run.id)).records == before
+    assert (await gate_of(desk, run.run.id)).open
+
+
+async def test_two_people_make_a_quorum_and_a_vote_can_be_taken_back(reviewed: Office) -> None:
+    run = await reviewed.kiln()
+    async with reviewed.operator() as ida, reviewed.somebody(await reviewed.token("noor", "approve")) as noor:
+        await ida.get(gate_path(run))
+        page = await ida.answer("approve")
+        assert "1 of 2 for approve" in page.text
+        assert "retract" in page.buttons
+        page = await ida.answer("approve")
+        assert "1 of 2 for approve" in page.text, "one person is one vote"
+        page = await ida.answer("retract")
+        assert "1 of 2" not in page.text
+        assert (await gate_of(reviewed, run.run.id)).votes == ()
+        await ida.answer("approve")
+        await noor.get(gate_path(run))
+        assert "Approved Decided by you." in (await noor.answer("approve")).text
+
+
+async def test_whoever_may_not_decide_sees_why_and_no_button(reviewed: Office) -> None:
+    run = await reviewed.kiln()
+    secrets = {
+        "not a member of group 'pharmacists'": await reviewed.token("sam", "approve"),
+        "this login has not the role approve": await reviewed.token("ida", "view", "operate"),
+        "is not a person": await reviewed.token("noor", "approve", kind="agent"),
+    }
+    for why, secret in secrets.items():
+        async with reviewed.somebody(secret) as somebody:
+            page = await somebody.get(gate_path(run))
+            assert page.buttons == []
+            assert "You do not decide here: " in page.text
+            assert why in page.text
+            form = {
+                "form_token": page.form("/inbox/logout")["form_token"],
+                "run": run.run.id,
+                "revision": "1",
+                "digest": run.run.open_gates[0].digest,
+                "verdict": "approve",
+            }
+            assert (await somebody.post(gate_path(run), form)).status == 403
+    assert (await gate_of(reviewed, run.run.id)).votes == ()
+
+
+async def test_an_agent_decides_where_a_policy_names_it(tmp_path: Any) -> None:
+    from web_page import office
+
+    config = '[sop.approval]\ndefault_policy = "bot"\n[sop.approval.policies.bot]\nagents = ["deploy-bot"]\n'
+    async with office(tmp_path, config) as desk:
+        run = await desk.kiln()
+        async with desk.somebody(await desk.token("deploy-bot", "approve", kind="agent")) as bot:
+            await bot.get(gate_path(run))
+            assert "Approved" in (await bot.answer("approve")).text
+
+
+async def test_mine_are_the_gates_that_i_may_decide(reviewed: Office) -> None:
+    kiln, letter = await reviewed.kiln(), await reviewed.letter(body="x")
+    async with reviewed.somebody(await reviewed.token("sam", "approve")) as sam:
+        page = await sam.get("/inbox")
+        assert gate_path(letter) in page.links
+        assert gate_path(kiln) not in page.links
+        assert "1 more waits for other people." in page.text
+        page = await sam.get("/inbox?show=all")
+        assert {gate_path(letter), gate_path(kiln)} <= set(page.links)
+        assert "2 different persons of group 'pharmacists'" in page.text
+
+
+async def test_the_list_tells_run_step_question_content_and_since_when(desk: Office) -> None:
+    run = await desk.kiln({"temp": 980})
+    desk.clock.time += timedelta(hours=3)
+    async with desk.operator() as ida:
+        page = await ida.get("/inbox")
+    (gate,) = run.run.open_gates
+    for part in (
+        gate.prompt,
+        "kiln-firing",
+        "step 1, Load kiln",
+        "opened 3 hours ago",
+        "temp: 980",
+        gate.code,
+        run.run.id,
+    ):
+        assert part in page.text
+    assert page.title == "(1) Inbox · procedo"
+
+
+async def test_an_empty_inbox_says_so(desk: Office) -> None:
+    async with desk.operator() as ida:
+        assert "Nothing waits for you." in (await ida.get("/inbox")).text
+        assert "Nothing waits for anybody." in (await ida.get("/inbox?show=all")).text
+
+
+async def test_a_gate_that_is_void_says_why(desk: Office) -> None:
+    run = await desk.kiln()
+    async with desk.operator() as ida:
+        await ida.get(gate_path(run))
+        await desk.app.runs.cancel(run.run.id, "oven out of order", HOST)
+        page = await ida.answer("approve")
+        assert page.status == 409
+        assert page.buttons == []
+        page = await ida.get(gate_path(run))
+        assert "Void Nothing is left to decide" in page.text
+        assert page.buttons == []
+
+
+async def test_a_gate_that_does_not_exist_is_told(desk: Office) -> None:
+    async with desk.operator() as ida:
+        page = await ida.get("/inbox/gates/run-none.g1")
+    assert page.status == 404
+    assert "No such gate" in page.text
+    assert "/inbox" in page.links
+
+
+WRONG_FORMS = {
+    "json": ("application/json", b"{}", 422),
+    "upload": ("multipart/form-data; boundary=x", b"--x--", 422),
+    "a field twice": ("application/x-www-form-urlencoded", b"verdict=approve&verdict=deny", 422),
+    "no text": ("application/x-www-form-urlencoded", b"comment=%ff", 422),
+    "too long": ("application/x-www-form-urlencoded", b"comment=" + b"x" * 300_000, 422),
+    "too many fields": ("application/x-www-form-urlencoded", b"&".join(b"f%d=1" % n for n in range(30)), 422),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FORMS)
+async def test_what_is_no_form_of_ours_is_refused(desk: Office, name: str) -> None:
+    kind, content, status = WRONG_FORMS[name]
+    run = await desk.kiln()
+    async with desk.operator() as ida:
+        answer = await ida.client.post(gate_path(run), content=content, headers={"content-type": kind})
+    assert answer.status_code == status
+    assert (await gate_of(desk, run.run.id)).open
+
+
+async def test_a_person_at_the_page_is_the_same_person_as_at_the_terminal(reviewed: Office) -> None:
+    run = await reviewed.kiln()
+    (gate,) = run.run.open_gates
+    terminal = Surface(Principal(Source.CLI, "IDA ", PrincipalKind.HUMAN))
+    await reviewed.app.runs.decide(gate.id, Verdict.APPROVE, terminal)
+    async with reviewed.operator() as ida:
+        await ida.get(gate_path(run))
+        assert "1 of 2 for approve" in (await ida.answer("approve")).text
+    assert len((await gate_of(reviewed, run.run.id)).votes) == 1

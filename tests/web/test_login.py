@@ -1,0 +1,159 @@
+from datetime import timedelta
+
+import pytest
+from web_page import ORIGIN, Office
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_without_a_login_every_page_leads_to_the_login_and_shows_nothing(desk: Office) -> None:
+    run = await desk.kiln({"temp": 980})
+    (gate,) = run.run.open_gates
+    async with desk.somebody() as stranger:
+        for path in ("/inbox", "/inbox?show=all", f"/inbox/gates/{gate.id}", "/inbox/events"):
+            page = await stranger.get(path)
+            assert (page.status, page.path) == (200, "/inbox/login")
+            assert "980" not in page.html
+            assert run.run.id not in page.text
+        page = await stranger.post(f"/inbox/gates/{gate.id}", {"verdict": "approve"})
+        assert page.path == "/inbox/login"
+    assert (await desk.app.runs.look(run.run.id)).run.open_gates == (gate,)
+
+
+async def test_the_code_in_the_terminal_lets_one_person_in_once(desk: Office) -> None:
+    desk.code.renew()
+    async with desk.somebody(desk.codes[0].lower().replace("-", " ")) as ida, desk.somebody() as other:
+        assert "ida" in ida.page.text
+        page = await other.log_in(desk.codes[0])
+        assert (page.status, page.path) == (401, "/inbox/login")
+
+
+async def test_a_code_is_good_for_ten_minutes(desk: Office) -> None:
+    desk.code.renew()
+    desk.clock.time += timedelta(minutes=10)
+    async with desk.somebody() as late:
+        assert (await late.log_in(desk.codes[0])).status == 401
+        desk.code.renew()
+        desk.clock.time += timedelta(minutes=9, seconds=59)
+        assert (await late.log_in(desk.codes[1])).path == "/inbox"
+
+
+async def test_a_new_code_is_shown_in_the_terminal_and_never_on_the_page(desk: Office) -> None:
+    async with desk.somebody() as person:
+        await person.get("/inbox/login")
+        page = await person.post("/inbox/code", {"next": ""})
+        (code,) = desk.codes
+        assert "A new code is in the terminal" in page.text
+        assert code not in page.html
+        assert code.replace("-", "") not in page.html
+        again = await person.post("/inbox/code", {"next": ""})
+        assert len(desk.codes) == 1
+        assert "a moment ago" in again.text
+        assert (await person.log_in(code)).path == "/inbox"
+
+
+async def test_guessing_is_slowed_down_and_ends_the_code(desk: Office) -> None:
+    desk.code.renew()
+    async with desk.somebody() as guesser:
+        for _ in range(5):
+            assert (await guesser.log_in("AAAA-AAAA")).status == 401
+        page = await guesser.log_in(desk.codes[0])
+        assert (page.status, page.headers["retry-after"]) == (429, "60")
+        desk.clock.time += timedelta(seconds=61)
+        assert (await guesser.log_in(desk.codes[0])).status == 401, "five wrong guesses have ended that code"
+        assert desk.code.renew()
+        assert (await guesser.log_in(desk.codes[1])).path == "/inbox"
+
+
+async def test_a_token_lets_its_subject_in(desk: Office) -> None:
+    async with desk.somebody(await desk.token("noor", "approve")) as noor:
+        assert "noor" in noor.page.text
+
+
+async def test_a_revoked_token_ends_the_sessions_that_it_opened(desk: Office) -> None:
+    secret = await desk.token("noor", "approve", name="phone")
+    async with desk.somebody(secret) as noor:
+        assert (await noor.get()).path == "/inbox"
+        await desk.app.tokens.revoke("phone")
+        assert (await noor.get()).path == "/inbox/login"
+        assert (await noor.log_in(secret)).status == 401
+
+
+async def test_a_session_ends_by_time_and_by_logging_out(desk: Office) -> None:
+    async with desk.operator() as ida:
+        desk.clock.time += timedelta(hours=11)
+        page = await ida.get()
+        assert page.path == "/inbox"
+        cookies = dict(ida.client.cookies)
+        assert (await ida.post("/inbox/logout", page.form("/inbox/logout"))).path == "/inbox/login"
+        ida.client.cookies.update(cookies)
+        assert (await ida.get()).path == "/inbox/login", "the cookie that was kept opens nothing"
+    async with desk.operator() as ida:
+        desk.clock.time += timedelta(hours=12)
+        assert (await ida.get()).path == "/inbox/login"
+
+
+async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites(desk: Office) -> None:
+    desk.code.renew()
+    async with desk.somebody() as ida:
+        ida.client.follow_redirects = False
+        page = await ida.post("/inbox/login", {"credential": desk.codes[0]})
+        parts = {part.strip().lower() for part in page.headers["set-cookie"].split(";")[1:]}
+    assert parts == {"httponly", "samesite=strict", "path=/inbox", "max-age=43200"}
+
+
+async def test_the_login_goes_on_to_the_gate_that_was_asked_for_and_nowhere_else(desk: Office) -> None:
+    (gate,) = (await desk.kiln()).run.open_gates
+    async with desk.somebody() as ida:
+        page = await ida.get(f"/inbox/gates/{gate.id}")
+        desk.code.renew()
+        page = await ida.post("/inbox/login", {**page.form("/inbox/login"), "credential": desk.codes[0]})
+        assert page.path == f"/inbox/gates/{gate.id}"
+    for number, elsewhere in enumerate(("https://evil.example", "//evil.example", "/inbox/../mcp", "/inbox//evil")):
+        secret = await desk.token("ida", "view", name=f"t{number}")
+        async with desk.somebody() as ida:
+            assert (await ida.post("/inbox/login", {"credential": secret, "next": elsewhere})).path == "/inbox"
+
+
+async def test_a_form_of_another_site_is_not_taken(desk: Office) -> None:
+    desk.code.renew()
+    async with desk.somebody() as ida:
+        for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}):
+            page = await ida.post("/inbox/login", {"credential": desk.codes[0]}, **headers)
+            assert page.status == 403
+        assert (await ida.post("/inbox/login", {"credential": desk.codes[0]})).path == "/inbox"
+
+
+async def test_under_a_foreign_name_the_server_does_not_answer(desk: Office) -> None:
+    async with desk.somebody() as victim:
+        for host in ("evil.example", "evil.example:8321", "127.0.0.1", ""):
+            answer = await victim.client.get("/inbox/login", headers={"host": host})
+            assert answer.status_code == 421
+        assert (await victim.client.get("/inbox/login", headers={"host": "127.0.0.1:8321"})).status_code == 200
+
+
+async def test_every_answer_carries_the_strict_headers(desk: Office) -> None:
+    async with desk.operator() as ida:
+        for path in ("/inbox", "/inbox/gates/nothing", "/inbox/inbox.css", "/inbox/nothing"):
+            headers = (await ida.get(path)).headers
+            policy = headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert "http" not in policy
+            assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
+        assert (await ida.get()).headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/inbox", "/inbox/login"])
+async def test_no_page_has_anything_that_the_policy_would_block(desk: Office, path: str) -> None:
+    await desk.kiln()
+    async with desk.operator() as ida:
+        html = (await ida.get(path)).html
+    assert "style=" not in html
+    assert "<style" not in html
+    assert " onclick" not in html
+    assert "javascript:" not in html
+    assert html.count("<script") == html.count('<script src="/inbox/live.js"')
+    assert "http://" not in html.replace(ORIGIN, "")
+    assert "https://" not in html
