@@ -14,7 +14,7 @@ usage: procedo VERB [options]
 Begin:
   demo     watch a procedure run: gate, kill, restart, record
   new      make a new procedure
-  serve    run the MCP server on standard input and output
+  serve    run the MCP server, for a host or over HTTP
   doctor   look for what is wrong, and say how to mend it
 
 Procedures:
@@ -36,6 +36,9 @@ Gates:
   inbox    the gates that wait for a person
   approve  let a gate's step go on
   deny     refuse a gate's step
+
+Access:
+  token    make, list and end the tokens of people and programs
 
 Records:
   audit    verify or export the record
@@ -67,6 +70,7 @@ MINIMAL = {
     "inbox": (),
     "approve": ("G0",),
     "deny": ("G0",),
+    "token": ("list",),
     "audit": ("verify",),
     "prune": ("--older-than", "30d"),
 }

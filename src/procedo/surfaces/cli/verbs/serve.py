@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "procedo serve --workspace /srv/operations",
-    "procedo serve --inbox                       the page for people beside it",
-    "procedo serve --http                        MCP and inbox at http://127.0.0.1:8321",
-    "procedo serve --http --host 10.0.0.5        needs tokens or [http.oauth]",
+    "procedo serve --inbox  # the page for people beside it",
+    "procedo serve --http  # MCP and inbox at http://127.0.0.1:8321",
+    "procedo serve --http --host 10.0.0.5  # needs tokens or [http.oauth]",
 )
 _LAST_PORT = 65_535
 
