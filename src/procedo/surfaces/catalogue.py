@@ -47,8 +47,15 @@ def _entry(entry: Entry, settings: Settings) -> CatalogueEntry:
         if inputs := _input_names(sop):
             view["inputs"] = inputs
     if entry.problems:
-        view["problems"] = [str(problem) for problem in entry.problems]
+        view["problems"] = _told(entry, sop.reveal if sop is not None else Reveal.ALL)
     return view
+
+
+def _told(entry: Entry, shown: Reveal) -> list[str]:
+    """The problems; where a procedure keeps its content back, only their places and kinds, since words quote it."""
+    if shown is Reveal.ALL:
+        return [str(problem) for problem in entry.problems]
+    return [f"{problem.file}:{problem.line}: {problem.severity}[{problem.code}]" for problem in entry.problems]
 
 
 def _properties(sop: Sop) -> dict[str, Json]:
@@ -69,8 +76,8 @@ def _input_names(sop: Sop) -> list[str]:
 def describe_view(entry: Entry, settings: Settings, *, reveal: Reveal | None = None) -> DescribeView:
     """One procedure in full, as far as it is revealed. Raises `InvalidSop` when it does not load."""
     sop = entry.sop
-    problems = [str(problem) for problem in entry.problems]
     if sop is None:
+        problems = _told(entry, Reveal.ALL)
         raise InvalidSop("invalid_sop", f"{entry.name!r} cannot be used.", "Correct its files first.", problems)
     shown = sop.reveal if reveal is None else reveal
     mode = sop.mode or settings.default_mode
@@ -104,8 +111,8 @@ def describe_view(entry: Entry, settings: Settings, *, reveal: Reveal | None = N
         view["triggers"] = [
             f"{t.type}: {'served' if t.served else 'declared, not served: start by hand'}" for t in sop.triggers
         ]
-    if problems:
-        view["problems"] = problems
+    if entry.problems:
+        view["problems"] = _told(entry, shown)
     return view
 
 

@@ -83,10 +83,13 @@ def _name(step: StepView) -> str:
     return f"step {step['number']} {compact(line(step['title']))}"
 
 
+def _about(step: StepView) -> str:
+    return f"{step['kind']}, agent {step['agent']}, attempt {step['attempt']}"
+
+
 def _work(action: ExecuteView | DeterministicView, marker: str) -> str:
     step = action["step"]
-    about = f"execution {action['execution_id']}, agent {step['agent']}, kind {step['kind']}, attempt {step['attempt']}"
-    parts = [f"Do {_name(step)} ({about})."]
+    parts = [f"Do {_name(step)} (execution {action['execution_id']}, {_about(step)})."]
     if "due_at" in action:
         parts.append(f"Due at {action['due_at']}.")
     if "note" in step:
@@ -116,7 +119,7 @@ def _gate(action: WaitView | CheckpointView, marker: str) -> str:
     kind = "Checkpoint" if action["action"] == "checkpoint_wait" else "Gate"
     facts = f"{gate['kind']}, revision {gate['revision']}, waiting since {gate['since']}"
     parts = [
-        f"{kind} {gate['code']} ({gate['gate_id']}) at {_name(action['step'])}: {facts}.",
+        f"{kind} {gate['code']} ({gate['gate_id']}) at {_name(action['step'])} ({_about(action['step'])}): {facts}.",
         framed(marker, "Question", gate["asks"]),
         f"Who decides: {gate['may_decide']}. Answers: {', '.join(gate['answers'])}.",
         f"Where: {action['where']}, gate {gate['code']}.",
@@ -147,7 +150,7 @@ def _pending(action: PendingView) -> str:
 def _delegated(action: DelegatedView) -> str:
     until = f", until {action['due_at']}" if "due_at" in action else ""
     who = f"execution {action['execution_id']} by {action['agent']} since {action['since']}{until}"
-    return f"In progress: {_name(action['step'])} ({who}). {_call(action['call'])}"
+    return f"In progress: {_name(action['step'])} ({_about(action['step'])}; {who}). {_call(action['call'])}"
 
 
 def _cancelled(action: CancelledView, marker: str) -> str:
