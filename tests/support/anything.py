@@ -40,7 +40,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(hint)
     if isinstance(hint, type) and is_dataclass(hint):
         hints = typing.get_type_hints(hint)
-        return st.builds(hint, **{one.name: st.deferred(lambda one=one: anything(hints[one.name])) for one in fields(hint)})  # type: ignore[misc]  # binds the loop variable
+        return st.builds(hint, **{one.name: anything(hints[one.name]) for one in fields(hint)})
     return _generic(typing.get_origin(hint), typing.get_args(hint))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from engine import BOT, NOW, plain, sop
@@ -80,7 +81,7 @@ def advance(
 async def started(store: Store, *run_ids: str, made: Sop = LINE, now: datetime = NOW) -> None:
     """Save new runs, each in its own transaction."""
     for run_id in run_ids:
-        await store.write(lambda writer, run_id=run_id: begin(writer, run_id, made, now=now))  # type: ignore[misc]  # binds the loop variable
+        await store.write(partial(begin, run_id=run_id, made=made, now=now))
 
 
 class Book:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from procedo.core.access import Login, Token
 from procedo.core.admission import Load
+from procedo.core.notice import Telling
 from procedo.core.state import Execution, Gate, Run, Status, StepState
 from procedo.ports import Definition, Filter, Job, OpenGate, Record, StoredKey, Summary
 from procedo.stores.head import altered, summary_of
@@ -49,6 +50,7 @@ class Contents:
     tokens: dict[str, Token] = field(default_factory=dict)
     logins: dict[str, Login] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
+    tellings: dict[tuple[str, str, str], Telling] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions)
     numbers: int = 0
 
@@ -220,3 +222,12 @@ class MemoryReader(MemorySessionReader):
     def login(self, digest: str) -> Login | None:
         """See `Reader.login`."""
         return self._contents.logins.get(digest)
+
+    def tellings(self, run_id: str | None = None) -> tuple[Telling, ...]:
+        """See `Reader.tellings`."""
+        found = self._contents.tellings.values()
+        if run_id is None:
+            failed = [one for one in found if one.error]
+            return tuple(sorted(failed, key=lambda one: (one.at, one.gate_id, one.route)))
+        own = [one for one in found if one.run_id == run_id]
+        return tuple(sorted(own, key=lambda one: (one.gate_id, one.route)))

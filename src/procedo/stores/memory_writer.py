@@ -8,6 +8,7 @@ from typing import Any
 
 from procedo.core.access import Login, Token
 from procedo.core.messages import Event
+from procedo.core.notice import Telling
 from procedo.core.state import Run
 from procedo.ports import Attribution, Claim, Definition, Job, Record, StoredKey
 from procedo.stores.chain import GENESIS, Link, execution_of, linked
@@ -149,7 +150,9 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
         used = {digest for kept in runs.values() for digest in (kept.run.digest, *kept.run.pins.values())}
         definitions = {digest: one for digest, one in contents.definitions.items() if digest in used}
         owners = {run_id: owner for run_id, owner in contents.owners.items() if run_id not in old}
+        tellings = {place: telling for place, telling in contents.tellings.items() if telling.run_id not in old}
         left = {"runs": runs, "keys": keys, "jobs": jobs, "definitions": definitions, "owners": owners}
+        left |= {"tellings": tellings}
         for place in [place for place in contents.sessions.transcripts if place[0] in old]:
             transcript = contents.sessions.transcripts.pop(place)
             self.undo.append(partial(contents.sessions.transcripts.__setitem__, place, transcript))
@@ -170,6 +173,11 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
             self._put(self._contents.tokens, token.id, token)
         elif known.revoked_at is None:
             self._put(self._contents.tokens, token.id, replace(known, revoked_at=token.revoked_at))
+
+    def put_telling(self, telling: Telling) -> None:
+        """See `Writer.put_telling`."""
+        if telling.run_id in self._contents.runs:
+            self._put(self._contents.tellings, (telling.run_id, telling.gate_id, telling.route), telling)
 
     def put_login(self, login: Login) -> None:
         """See `Writer.put_login`."""

@@ -65,6 +65,7 @@ class SqliteStore:
 
     async def write(self, work: Callable[[Writer], T]) -> T:
         """See `Store.write`. A caller that is cancelled meanwhile does not learn whether it was committed."""
+        self._check_open()
         seen = self._watch.generation
         result = await self._writing.run(lambda: self._transact(work))
         self._watch.saw((seen[0] + 1, seen[1]))
@@ -72,6 +73,7 @@ class SqliteStore:
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """See `Store.read`."""
+        self._check_open()
         seen = self._watch.generation
         result = await self._reading.run(lambda: self._inspect(work))
         self._watch.saw(seen)
@@ -79,6 +81,7 @@ class SqliteStore:
 
     async def changed(self, seconds: float) -> bool:
         """See `Store.changed`. Counts from this task's last `read` or `write`, so that nothing falls in between."""
+        self._check_open()
         return await self._watch.changed(seconds)
 
     async def close(self) -> None:
@@ -90,6 +93,10 @@ class SqliteStore:
             await lane.run(lambda lane=lane: self._shut(lane))  # type: ignore[misc]  # the default binds the loop variable
             lane.stop()
 
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise StoreError("store_closed", f"The store {self._path} is closed.")
+
     def _shut(self, lane: Lane) -> None:
         connection = self._connections.pop(lane, None)
         if connection is not None:
@@ -97,14 +104,8 @@ class SqliteStore:
 
     # --- in the lanes' threads -------------------------------------------------------------------
 
-    def _connection(self, lane: Lane) -> sqlite3.Connection:
-        connection = self._connections.get(lane)
-        if connection is None:
-            raise StoreError("store_closed", f"The store {self._path} is closed.")
-        return connection
-
     def _transact(self, work: Callable[[Writer], T]) -> T:
-        connection = self._connection(self._writing)
+        connection = self._connections[self._writing]
         try:
             immediate(connection, self._path, self._patience_s, self._closing.is_set)
             try:
@@ -123,7 +124,7 @@ class SqliteStore:
         return result
 
     def _inspect(self, work: Callable[[Reader], T]) -> T:
-        connection = self._connection(self._reading)
+        connection = self._connections[self._reading]
         try:
             connection.execute("BEGIN")
             try:
@@ -136,7 +137,8 @@ class SqliteStore:
 
     def _outside_version_now(self) -> int:
         # The writing connection's number moves with commits of others only, never with its own.
-        return int(self._connection(self._writing).execute("PRAGMA data_version").fetchone()[0])
+        return int(self._connections[self._writing].execute("PRAGMA data_version").fetchone()[0])
 
     async def _outside_version(self) -> int:
+        self._check_open()
         return await self._writing.run(self._outside_version_now)

@@ -16,6 +16,7 @@ from procedo.stores.jsontext import instant, moment, parsed
 from procedo.stores.ledger import missing, records
 from procedo.stores.recent import Known, Recent
 from procedo.stores.sqlite_access import AccessReader
+from procedo.stores.sqlite_notices import NoticeReader
 from procedo.stores.sqlite_sessions import SessionReader
 
 __all__ = ["SqliteReader"]
@@ -40,7 +41,7 @@ def _open_gate(row: tuple[str, str, str, int, str]) -> OpenGate:
     return OpenGate(run_id, sop, digest, decode(Gate, parsed(data), version))
 
 
-class SqliteReader(AccessReader, SessionReader):
+class SqliteReader(AccessReader, NoticeReader, SessionReader):
     """A `Reader` on one connection; lives as long as its transaction."""
 
     def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:

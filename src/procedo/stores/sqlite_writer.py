@@ -20,6 +20,7 @@ from procedo.stores.ledger import append, prepared
 from procedo.stores.recent import Known, Recent
 from procedo.stores.revision import Position, as_loaded, check, key_taken, sealed
 from procedo.stores.sqlite_access import AccessWriter
+from procedo.stores.sqlite_notices import NoticeWriter
 from procedo.stores.sqlite_reader import SqliteReader
 from procedo.stores.sqlite_sessions import SessionWriter
 
@@ -70,7 +71,7 @@ def _last_output(run: Run) -> dict[str, str | None]:
     return {"last_output": written, "last_output_of": None}
 
 
-class SqliteWriter(SqliteReader, AccessWriter, SessionWriter):
+class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
     """A `Writer` on one connection; lives as long as its transaction."""
 
     def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:
