@@ -12,7 +12,7 @@ from typing import Final
 
 from procedo.core.state import Gate, GateKind, Principal, PrincipalKind, Run, Verdict, Vote
 
-__all__ = ["ANSWERS", "HUMAN", "MAX_REVISES", "OnExpiry", "Policy", "answers", "objection", "tally"]
+__all__ = ["ANSWERS", "HUMAN", "MAX_REVISES", "OnExpiry", "Policy", "answers", "may_decide", "objection", "tally"]
 
 
 class OnExpiry(StrEnum):
@@ -31,7 +31,8 @@ class Policy:
     expires. `reminders` bounds how often a gate is put again before it is denied. `agents` are
     agent subjects that may decide although they are not human. `distinct_from` names roles
     that may not decide: `executor`, `starter`. `by_token` opens the group to those whose credential
-    names it; otherwise only its listed members count.
+    names it; otherwise only its listed members count. `request_route` and `escalation_route` name
+    the notices over which people are told about its gates.
     """
 
     name: str = "human"
@@ -45,6 +46,8 @@ class Policy:
     agents: frozenset[str] = frozenset()
     out_of_band: bool = False
     by_token: bool = False
+    request_route: str | None = None
+    escalation_route: str | None = None
 
 
 HUMAN: Final = Policy()
@@ -97,6 +100,20 @@ def objection(policy: Policy, principal: Principal, run: Run) -> str | None:
     if "starter" in policy.distinct_from and principal.identity == run.starter.identity:
         return f"{principal} started this run, and policy {policy.name!r} asks for somebody else"
     return None
+
+
+def may_decide(policy: Policy | None, gate: Gate) -> str:
+    """Who may answer, in words. No policy: it is missing from the configuration, and nobody may."""
+    if policy is None:
+        return f"nobody: policy {gate.policy!r} is missing from the configuration"
+    many = policy.quorum > 1
+    whom = "persons" if many else "person"
+    number = f"{policy.quorum} different {whom}" if many else f"a {whom}"
+    words = f"{number} of group {policy.group!r}" if policy.members is not None else number
+    if policy.agents:
+        words += f", or agent {', '.join(sorted(policy.agents))}"
+    barred = [f"the run's {role}" for role in policy.distinct_from]
+    return f"{words} (not {' nor '.join(barred)})" if barred else words
 
 
 def tally(policy: Policy, votes: tuple[Vote, ...], run: Run) -> Mapping[str, int]:

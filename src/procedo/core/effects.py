@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from procedo.core import messages as m
+from procedo.core.notice import Occasion
 from procedo.core.state import Performer, Phase, Run
 
 __all__ = ["Effect", "EffectKind", "effects"]
@@ -30,16 +31,19 @@ class EffectKind(StrEnum):
     """A sub-run ended: tell its parent."""
     CHILDREN = "children"
     """Executions were closed: cancel the sub-runs that still work for them."""
+    NOTICE = "notice"
+    """People are to be told about a gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something to be done at least once, at `due_at` or at once."""
+    """Something to be done at least once, at `due_at` or at once. `occasion` is the moment that a notice is about."""
 
     id: str
     kind: EffectKind
     subject: str = ""
     due_at: datetime | None = None
+    occasion: Occasion | None = None
 
 
 _SERVER_SIDE = (Performer.SERVER, Performer.CHILD, Performer.AGENT)
@@ -64,7 +68,30 @@ def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[
         found.append(Effect(f"{after.id}:tick:{after.due_at.isoformat()}", EffectKind.TICK, due_at=after.due_at))
     if before is not None and before.holds_slot and not after.holds_slot:
         found.append(Effect(f"{after.id}:slots:{after.revision}", EffectKind.SLOTS))
-    return tuple(found)
+    return (*found, *_notices(before, after, events, first))
+
+
+def _notices(before: Run | None, after: Run, events: Sequence[m.Event], first: int) -> list[Effect]:
+    """One for each moment that outlasts the transition: of a gate that came and went within it nobody is told."""
+    told = []
+    for seq, event in enumerate(events, first):
+        found = _occasion(event)
+        if found is not None and after.gates[found[0]].live:
+            told.append(Effect(f"{after.id}:{seq}", EffectKind.NOTICE, found[0], occasion=found[1]))
+    for gate in () if before is None else before.gates.values():
+        if gate.live and not after.gates[gate.id].live:
+            told.append(Effect(f"{gate.id}:resolved", EffectKind.NOTICE, gate.id, occasion=Occasion.RESOLVED))
+    return told
+
+
+def _occasion(event: m.Event) -> tuple[str, Occasion] | None:
+    if isinstance(event, m.GateOpened):
+        return event.gate.id, Occasion.OPENED
+    if isinstance(event, m.GatePresented | m.RevisionFailed):
+        return event.gate_id, Occasion.PRESENTED
+    if isinstance(event, m.GateReminded) and event.due_at is not None:
+        return event.gate_id, Occasion.ESCALATED if event.escalated else Occasion.REMINDED
+    return None
 
 
 def _of_event(after: Run, events: Sequence[m.Event], event: m.Event, seq: int) -> Effect | None:

@@ -9,8 +9,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeAlias, Union, get_args
 
+from procedo.core.gate_events import (
+    GateOpened,
+    GatePresented,
+    GateReminded,
+    GateResolved,
+    GateWithdrawn,
+    RevisionAsked,
+    RevisionFailed,
+    VoteCast,
+    VoteRetracted,
+)
 from procedo.core.model import Json, Mode, Scope
-from procedo.core.state import Arrival, Execution, Gate, Held, Parent, Pending, Principal, Verdict, Vote
+from procedo.core.state import Arrival, Execution, Held, Parent, Pending, Principal
 
 __all__ = [
     "EVENTS",
@@ -116,92 +127,6 @@ class DispatchHeld:
 @dataclass(frozen=True, slots=True)
 class DispatchesReleased:
     """Everything held back goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateOpened:
-    """A decision is asked for."""
-
-    gate: Gate
-
-
-@dataclass(frozen=True, slots=True)
-class VoteCast:
-    """A principal answered, and the quorum is not reached."""
-
-    gate_id: str
-    vote: Vote
-
-
-@dataclass(frozen=True, slots=True)
-class VoteRetracted:
-    """A principal took an answer back."""
-
-    gate_id: str
-    identity: str
-    by: Principal
-
-
-@dataclass(frozen=True, slots=True)
-class GateResolved:
-    """A gate has its answer. `value` is the amended value where the answer was to amend."""
-
-    gate_id: str
-    verdict: Verdict
-    by: Principal
-    comment: str = ""
-    value: Json = None
-    value_digest: str = ""
-    lasting: bool = False
-    expired: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionAsked:
-    """An approver asked for a new draft, with guidance; the gate waits for it and takes no answer meanwhile."""
-
-    gate_id: str
-    by: Principal
-    guidance: str
-
-
-@dataclass(frozen=True, slots=True)
-class GatePresented:
-    """A new draft stands at the gate: another revision, and answers to the one before are void."""
-
-    gate_id: str
-    arrival: Arrival
-    draft: str
-    prompt: str
-    content: Json
-    digest: str
-    due_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionFailed:
-    """No new draft came about; the old one can be answered again."""
-
-    gate_id: str
-    reason: str
-    due_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class GateReminded:
-    """Nobody answered in time; the question was put again, and its clock began anew."""
-
-    gate_id: str
-    escalated: bool
-    due_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class GateWithdrawn:
-    """The run ended or moved on, so the question is void."""
-
-    gate_id: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
