@@ -33,12 +33,11 @@ from procedo.surfaces.mcp.stdio import log_to_stderr
 from procedo.surfaces.web.code import TerminalCode
 from procedo.surfaces.web.site import InboxApp, inbox
 
-__all__ = ["DEFAULT_PORT", "Desk", "HttpApp", "beside", "build", "serve_http"]
+__all__ = ["DEFAULT_PORT", "Desk", "HttpApp", "beside", "build", "http_server", "serve_http"]
 
 DEFAULT_PORT: Final = 8321
 MCP_PATH: Final = "/mcp"
 _GRACE_S: Final = 3
-_LAST_S: Final = 5.0
 
 
 class HttpApp(InboxApp, BoundApp, Engine, Protocol):
@@ -73,7 +72,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(app: ASGIApp, *, lifespan: bool) -> _Server:
+def http_server(app: ASGIApp, *, lifespan: bool) -> uvicorn.Server:
+    """A server for an application, which leaves signals alone. `lifespan` when it has a start and an end."""
     return _Server(
         uvicorn.Config(
             app,
@@ -143,7 +143,7 @@ async def _serve(
         port = sock.getsockname()[1]
         addresses = Addresses.of(host, port, app.settings.serving)
         code = desk.code(app.clock)
-        server = _server(await build(app, addresses, host, code, desk.operator, stopping), lifespan=True)
+        server = http_server(await build(app, addresses, host, code, desk.operator, stopping), lifespan=True)
 
         def stop(number: int) -> None:
             if ended:
@@ -182,7 +182,7 @@ async def beside(opening: AbstractAsyncContextManager[A], desk: Desk, *, port: i
             addresses = Addresses.of(host, sock.getsockname()[1], app.settings.serving)
             stopping, code = asyncio.Event(), desk.code(app.clock)
             page = inbox(app, code, origin=addresses.origin, operator=desk.operator, stopping=stopping)
-            server = _server(guarded(page, addresses.origins), lifespan=False)
+            server = http_server(guarded(page, addresses.origins), lifespan=False)
             serving = asyncio.create_task(server.serve(sockets=[sock]))
             desk.say(f"procedo: inbox at {addresses.origin}/inbox")
             code.renew()
