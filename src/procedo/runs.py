@@ -14,10 +14,11 @@ from procedo.config import Settings
 from procedo.core import messages as m
 from procedo.core.admission import admit
 from procedo.core.model import Json, Scope, Sop
-from procedo.core.outputs import canonical, digest
+from procedo.core.outputs import digest
 from procedo.core.state import Execution, Gate, Parent, Phase, Principal, Run, Status, Verdict
 from procedo.definitions import pinned_entry, sub_procedures
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
+from procedo.intake import check_size, checked_inputs, key_of
 from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Record, Store, StoredKey, Summary, Writer
 from procedo.sopfile.library import Entry, Library
 from procedo.statefile import StateFiles
@@ -130,8 +131,8 @@ class Runs:
         parent: Parent | None = None,
     ) -> Snapshot:
         sop, by = self._compiled(entry), surface.principal
-        value = self._checked_inputs(sop, inputs)
-        key = _key(sop, value)
+        value = checked_inputs(sop, inputs, self._settings.max_value_bytes)
+        key = key_of(sop, value)
         run_id = stored.run_id if stored is not None else self._ids.run_id()
         command = m.Start(
             run_id=run_id,
@@ -178,30 +179,6 @@ class Runs:
             raise Conflict("key_reused", message, "Use a new key for a new start.")
         return replace(self._look(reader, known.run_id), replayed=True)
 
-    def _checked_inputs(self, sop: Sop, inputs: Json) -> Json:
-        value = inputs
-        if sop.inputs is not None:
-            value = {} if inputs is None else inputs
-            if isinstance(value, dict):
-                value = {**sop.inputs.defaults, **value}
-            violations = sop.inputs.schema.violations(value)
-            if violations:
-                told = "; ".join(str(v) for v in violations)
-                hint = f"sop_describe({sop.name!r}) shows the schema; no run was started."
-                raise BadArgument("bad_inputs", f"The inputs of {sop.name!r} do not fit: {told}.", hint)
-        self._check_size("The inputs", value)
-        return value
-
-    def _check_size(self, what: str, value: Json) -> None:
-        try:
-            size = len(canonical(value).encode())
-        except (TypeError, ValueError, RecursionError) as error:
-            raise BadArgument("not_json", f"{what} are no JSON value: {error}.") from error
-        limit = self._settings.max_value_bytes
-        if size > limit:
-            message = f"{what} have {size} bytes, the limit is {limit}; nothing was changed."
-            raise BadArgument("too_large", message, "Put the data where the steps can read it, and pass its place.")
-
     # --- moving -----------------------------------------------------------------------------------
 
     async def advance(self, run_id: str, execution_id: str, status: str, output: Json, surface: Surface) -> Snapshot:
@@ -210,7 +187,7 @@ class Runs:
         if phase is None:
             message = f"{status!r} is no status of a report."
             raise BadArgument("bad_status", message, "It is one of completed, failed, skipped.")
-        self._check_size("The output", output)
+        check_size("The output", output, self._settings.max_value_bytes)
         command = m.Report(execution_id, phase, output, surface.principal)
         return await self.command(run_id, command, surface.principal)
 
@@ -233,7 +210,7 @@ class Runs:
             message = f"Gate {reference} does not belong to run {run_id}."
             raise Refused("other_run", message, "Name the gate together with its own run.")
         if value is not None:
-            self._check_size("The value", value)
+            check_size("The value", value, self._settings.max_value_bytes)
         command = m.Decide(found.gate.id, verdict, surface.principal, value, comment, revision, digest, lasting)
         answered = await self.command(found.run_id, command, surface.principal)
         if answered.replayed:
@@ -399,16 +376,6 @@ class Runs:
 
     async def _published(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, state_files=await self._state_files.publish(snapshot.run))
-
-
-def _key(sop: Sop, inputs: Json) -> str | None:
-    if sop.key is None:
-        return None
-    try:
-        return canonical(sop.key.value({"inputs": inputs}))
-    except ValueError as error:
-        message = f"The key {sop.key.source!r} of {sop.name!r} has no value for these inputs: {error}."
-        raise BadArgument("no_key", message, "Give the inputs that the key is made of.") from error
 
 
 def _gate(reader: Reader, reference: str) -> OpenGate:

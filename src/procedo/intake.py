@@ -1,0 +1,48 @@
+"""What comes in from outside is whole, fits, and is not too large; or it is refused, and nothing was changed."""
+
+from procedo.core.model import Json, Sop
+from procedo.core.outputs import canonical
+from procedo.errors import BadArgument
+
+__all__ = ["check_size", "checked_inputs", "key_of"]
+
+
+def checked_inputs(sop: Sop, inputs: Json, limit: int) -> Json:
+    """The inputs with their defaults. Raises `BadArgument` when they do not fit the schema or are too large."""
+    value = inputs
+    if sop.inputs is not None:
+        value = {} if inputs is None else inputs
+        if isinstance(value, dict):
+            value = {**sop.inputs.defaults, **value}
+        violations = sop.inputs.schema.violations(value)
+        if violations:
+            told = "; ".join(str(v) for v in violations)
+            hint = f"sop_describe({sop.name!r}) shows the schema; no run was started."
+            raise BadArgument("bad_inputs", f"The inputs of {sop.name!r} do not fit: {told}.", hint)
+    check_size("The inputs", value, limit)
+    return value
+
+
+def check_size(what: str, value: Json, limit: int) -> None:
+    """A value is kept whole or refused whole.
+
+    Raises `BadArgument` for what is no JSON value, or larger than `limit` bytes.
+    """
+    try:
+        size = len(canonical(value).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadArgument("not_json", f"{what} are no JSON value: {error}.") from error
+    if size > limit:
+        message = f"{what} have {size} bytes, the limit is {limit}; nothing was changed."
+        raise BadArgument("too_large", message, "Put the data where the steps can read it, and pass its place.")
+
+
+def key_of(sop: Sop, inputs: Json) -> str | None:
+    """The key of a start, of which one run may be live. Raises `BadArgument` when it cannot be made of the inputs."""
+    if sop.key is None:
+        return None
+    try:
+        return canonical(sop.key.value({"inputs": inputs}))
+    except ValueError as error:
+        message = f"The key {sop.key.source!r} of {sop.name!r} has no value for these inputs: {error}."
+        raise BadArgument("no_key", message, "Give the inputs that the key is made of.") from error
