@@ -89,6 +89,15 @@ async def _fetch(url: str) -> str:
     return content.decode()
 
 
+def _key_set(text: str) -> dict[str, Any]:
+    """The document of a key set. Raises `ValueError` for anything else."""
+    document = json.loads(text)
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+        raise ValueError("it is no JSON Web Key Set")
+    return {"keys": keys}
+
+
 class OAuth:
     """Verifies bearer tokens. Keys are kept for an hour, and looked for again when a token names an unknown one."""
 
@@ -144,7 +153,7 @@ class OAuth:
         import httpx2
 
         try:
-            found = jwt.PyJWKSet.from_dict(json.loads(await self._source()))
+            found = jwt.PyJWKSet.from_dict(_key_set(await self._source()))
         except (OSError, ValueError, httpx2.HTTPError, jwt.PyJWTError) as error:
             message = f"the keys of {self._settings.issuer} cannot be read: {error}"
             raise OSError(message) from error
