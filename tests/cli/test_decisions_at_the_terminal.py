@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import pwd
@@ -200,34 +199,37 @@ def test_what_a_model_wrote_cannot_pose_as_the_question(workspace: Workspace) ->
         assert not line.startswith("Approve this?")
 
 
+@pytest.mark.requirement("C9")
 def test_a_decision_is_for_what_was_shown(workspace: Workspace) -> None:
-    """While one person reads a draft, it is replaced: the answer to the old one is refused."""
-    from procedo.app import open_app
-    from procedo.core.state import Principal, PrincipalKind, Source, Verdict
-    from procedo.errors import ProcedoError
-    from procedo.runs import Surface
-
+    """While one person reads a draft, another asks for a new one: the yes to the old one is refused."""
     run_id, code = at_checkpoint(workspace)
-    noor = Surface(Principal(Source.CLI, "noor", PrincipalKind.HUMAN), host=False)
 
-    async def redraft() -> tuple[int, str]:
-        async with open_app(workspace.root) as app:
-            found, _ = await app.runs.gate(code)
-            await app.runs.decide(code, Verdict.REVISE, noor, comment="shorter")
-            return found.gate.revision, found.gate.digest
+    def replaced_meanwhile() -> str:
+        other = workspace.person("approve", code, "--verdict", "revise", "--comment", "shorter")
+        assert other.code == 0, other.text
+        report(workspace.root, run_id, "1.2", {"title": "T", "body": "second"})
+        return "y"
 
-    revision, digest = asyncio.run(redraft())
-    report(workspace.root, run_id, "1.2", {"title": "T", "body": "second"})
+    screen = workspace.person("approve", code, answers=[replaced_meanwhile])
+    assert screen.code in {3, 5}, screen.text
+    assert "second" not in screen.text
+    assert status(workspace, run_id)["status"] == "paused_checkpoint"
+    assert decisions(workspace, run_id) == []
+    assert workspace.person("approve", code).code == 0
+    assert status(workspace, run_id)["actions"][0]["execution_id"] == "3.1"
 
-    async def approve_the_old_one() -> str:
-        async with open_app(workspace.root) as app:
-            try:
-                await app.runs.decide(code, Verdict.APPROVE, noor, revision=revision, digest=digest)
-            except ProcedoError as error:
-                return error.code
-        return "approved"
 
-    assert asyncio.run(approve_the_old_one()) != "approved"
+@pytest.mark.requirement("C2")
+def test_a_gate_that_was_decided_while_the_question_stood_conflicts(kiln: Workspace) -> None:
+    run_id, code = started(kiln)
+
+    def denied_meanwhile() -> str:
+        assert kiln.person("deny", code, "--reason", "broken").code == 0
+        return "y"
+
+    screen = kiln.person("approve", code, answers=[denied_meanwhile])
+    assert screen.code == 5, screen.text
+    assert [decision["verdict"] for decision in decisions(kiln, run_id)] == ["deny"]
 
 
 @pytest.mark.requirement("C87")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keyboard import Screen, at_keyboard
+from keyboard import Answer, Screen, at_keyboard
 from repository import ROOT
 
 __all__ = ["Done", "Workspace"]
@@ -90,7 +90,7 @@ class Workspace:
     def person(
         self,
         *words: str,
-        answers: Sequence[str] = ("y",),
+        answers: Sequence[Answer] = ("y",),
         stdin: bytes | None = None,
         piped: bool = False,
         ahead: str = "",

@@ -5,12 +5,15 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-__all__ = ["Screen", "at_keyboard"]
+__all__ = ["Answer", "Screen", "at_keyboard"]
+
+Answer: TypeAlias = str | Callable[[], str]
+"""What is typed; a function is called when the question stands there, and may do something before it answers."""
 
 LIMIT_S: Final = 40.0
 # The session's first process opens the terminal as its own; then it becomes the command itself.
@@ -48,7 +51,7 @@ def _read(master: int) -> str:
 
 def at_keyboard(
     words: Sequence[str],
-    answers: Sequence[str],
+    answers: Sequence[Answer],
     *,
     cwd: Path,
     environ: Mapping[str, str],
@@ -89,7 +92,8 @@ def at_keyboard(
                 continue
             shown += _read(master).replace("\r\n", "\n")
             if left and shown.count("[y/N]") > len(answers) - len(left):
-                os.write(master, f"{left.pop(0)}\n".encode())
+                answer = left.pop(0)
+                os.write(master, f"{answer() if callable(answer) else answer}\n".encode())
         while select.select([master], [], [], 0)[0] and (text := _read(master)):
             shown += text.replace("\r\n", "\n")
         out, err = process.stdout.read().decode(), process.stderr.read().decode()
