@@ -204,3 +204,32 @@ async def test_a_host_cannot_end_the_pause_of_an_operator(tmp_path: Path, era: s
         assert "ida" in await host.refused("sop_resume", run_id=run_id)
         await at.app.runs.resume(run_id, operator)
         assert only(await host.call("sop_resume", run_id=run_id))["execution_id"] == "2.1"
+
+
+async def test_a_failed_run_is_taken_up_again_by_a_successor(tmp_path: Path, era: str) -> None:
+    async with desk(tmp_path, era) as at, at.host() as host:
+        failed = (await host.call("sop_start", name="plain", inputs="in"))["run_id"]
+        await report(host, failed, "1.1", "a")
+        await report(host, failed, "2.1", "jammed", "failed")
+        view = await host.call("sop_resume", run_id=failed, retry=2)
+        assert view["run_id"] != failed
+        assert only(view)["step"]["title"] == "Second"
+        assert only(view)["context"] == {"inputs": "in", "input": "a"}
+        assert (await host.call("sop_status", run_id=failed))["status"] == "failed"
+
+
+@pytest.mark.requirement("C22")
+async def test_a_step_without_a_model_waits_for_the_calling_program(tmp_path: Path, era: str) -> None:
+    sop = {
+        "SOP.toml": '[sop]\nname = "line"\ndescription = "d"\ndeterministic = true\n',
+        "SOP.md": "## Steps\n\n1. **Cut** — Cut it.\n2. **Pack** — Pack it.\n",
+    }
+    async with desk(tmp_path, era, sops={"line": sop}) as at, at.host() as host:
+        view = await host.call("sop_start", name="line", inputs={"size": 3})
+        assert (view["status"], view["who_acts"]) == ("running", "host")
+        action = only(view)
+        assert (action["action"], action["execution_id"], action["input"]) == ("deterministic_step", "1.1", {"size": 3})
+        view = await report(host, view["run_id"], "1.1", {"pieces": 4})
+        assert only(view)["input"] == {"pieces": 4}
+        overview = await host.call("sop_status")
+        assert [run["status"] for run in overview["runs"]] == ["running"]

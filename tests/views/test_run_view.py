@@ -82,7 +82,7 @@ HOST = execution(1, Performer.HOST)
 SERVER = execution(3, Performer.SERVER, "server")
 AGENT = execution(1, Performer.AGENT, "painter")
 CHILD = execution(5, Performer.CHILD, "child")
-PAUSE = {"pause": Pause("human:cli:ida", NOW, "lunch"), "held": (Held(Arrival(1)),)}
+PAUSE: dict[str, Any] = {"pause": Pause("human:cli:ida", NOW, "lunch"), "held": (Held(Arrival(1)),)}
 
 
 @pytest.mark.parametrize(

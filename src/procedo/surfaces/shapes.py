@@ -25,6 +25,7 @@ __all__ = [
     "FailedView",
     "GateView",
     "HistoryView",
+    "InboxEntry",
     "InboxView",
     "LimitView",
     "PendingView",
