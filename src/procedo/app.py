@@ -18,10 +18,15 @@ from procedo.access.tokens import Tokens
 from procedo.capabilities.registry import built_in
 from procedo.config import Settings, load
 from procedo.core.principal import Principal
+from procedo.core.state import Execution
 from procedo.definitions import compile_definition
-from procedo.driver import Driver
-from procedo.ports import Capabilities, Clock, Ids, Store
-from procedo.runs import Runs
+from procedo.driver import Delegate, Driver
+from procedo.inbox_address import InboxAddress
+from procedo.notices.delivery import Delivery
+from procedo.notices.means import Means
+from procedo.outbox import Outbox
+from procedo.ports import Capabilities, Claim, Clock, Ids, Store
+from procedo.runs import Runs, Snapshot
 from procedo.sopfile import Surroundings
 from procedo.sopfile.library import Library
 from procedo.statefile import StateFiles
@@ -74,6 +79,8 @@ class App:
     carrier: Embedded
     driver: Driver
     clock: Clock
+    inbox: InboxAddress
+    outbox: Outbox
     runs_of: Callable[[Principal], Runs]
     """The verbs for one caller, to whom the runs of everybody else do not exist."""
 
@@ -86,13 +93,25 @@ class App:
 def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings:
     """What definitions are checked against in this workspace."""
     return Surroundings(
-        agents=frozenset({settings.host_agent}),
+        agents=frozenset({settings.host_agent, *settings.agents.agents}),
         host_agent=settings.host_agent,
         policies=settings.policies,
         tools=None,
         capabilities=capabilities,
         default_mode=settings.default_mode,
     )
+
+
+def _delegate(settings: Settings, runs: Runs, store: Store, clock: Clock) -> Delegate:
+    """Carries out steps of agents. The registry and what it needs are imported at the first such step."""
+
+    async def carry_out(claim: Claim, snapshot: Snapshot, execution: Execution) -> None:
+        from procedo.agents.registry import Registry
+        from procedo.sessions import Sessions
+
+        await Sessions(Registry(settings, os.environ), runs, store, clock).carry_out(claim, snapshot, execution)
+
+    return carry_out
 
 
 def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
@@ -107,6 +126,9 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
         return Runs(seen, library, settings, transitions, state_files, clock, ids)
 
     runs = over(store)
+    inbox = InboxAddress(settings.serving.public_url)
+    delivery = Delivery(settings.notices, Means(os.environ, settings.root, clock.now))
+    outbox = Outbox(settings, store, transitions, delivery, clock.now, inbox.of_gate)
     return App(
         settings,
         library,
@@ -114,8 +136,10 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
         runs,
         capabilities,
         carrier,
-        Driver(runs, store, capabilities),
+        Driver(runs, store, capabilities, _delegate(settings, runs, store, clock), tell=outbox.perform),
         clock,
+        inbox,
+        outbox,
         runs_of=lambda caller: over(OwnStore(store, caller)),
     )
 
@@ -139,7 +163,14 @@ async def open_app(
         if not worker:
             yield app
             return
+        failure: Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(app.carrier.run_worker, app.driver.perform)
-            yield app
+            try:
+                yield app
+            # What fails in the caller's block leaves as itself, and not inside the group's own error.
+            except Exception as error:  # noqa: BLE001  # raised again below, unchanged
+                failure = error
             group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure

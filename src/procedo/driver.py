@@ -5,7 +5,8 @@ changes nothing. A job that finds its work done already has nothing to do. A sid
 started before it happens; the engine then knows an interrupted one from one that never began.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import anyio
@@ -25,7 +26,10 @@ __all__ = ["Driver"]
 
 _WATCH_S: Final = 2.0
 """How often a running capability looks whether its execution is still wanted, if no commit wakes it, in seconds."""
-_TRY_LATER: Final = frozenset({"deferred", "key_in_use", "window_used_up"})
+_TRY_LATER: Final = frozenset({"deferred", "key_in_use", "not_delivered", "window_used_up"})
+
+_CLAIMS: Final = 1 << 20
+"""More claims than one job ever gets."""
 
 Delegate: TypeAlias = Callable[[Claim, Snapshot, Execution], Coroutine[Any, Any, None]]
 """Brings an execution of an agent to its end or to its next question; raises what it was refused with."""
@@ -34,12 +38,19 @@ Delegate: TypeAlias = Callable[[Claim, Snapshot, Execution], Coroutine[Any, Any,
 class Driver:
     """Carries out one claim at a time; knows of no loop."""
 
-    def __init__(self, runs: Runs, store: Store, capabilities: Capabilities, delegate: Delegate | None = None) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        store: Store,
+        capabilities: Capabilities,
+        delegate: Delegate | None = None,
+        tell: Callable[[Claim], Awaitable[None]] | None = None,
+    ) -> None:
         self._runs = runs
         self._store = store
         self._capabilities = capabilities
         self._delegate = delegate
-        self._handlers: Mapping[str, Callable[[Claim], Awaitable[None]]] = {
+        self._handlers: dict[str, Callable[[Claim], Awaitable[None]]] = {
             EffectKind.PERFORM: self._perform,
             EffectKind.VERIFY: self._verify,
             EffectKind.TICK: self._tick,
@@ -47,11 +58,13 @@ class Driver:
             EffectKind.REPORT: self._report_to_parent,
             EffectKind.CHILDREN: self._cancel_children,
         }
+        if tell is not None:
+            self._handlers[EffectKind.NOTICE] = tell
 
     async def perform(self, claim: Claim) -> None:
         """Do what a job asks for. Raises `Refused` when it should be tried again later."""
         try:
-            await self._handlers[claim.job.kind](claim)
+            await self._handlers[claim.job.kind](_ranked(claim))
         except (NotFound, Conflict):
             # The run was pruned, the execution is closed, or a newer claim has it: nothing is left to do here.
             return
@@ -218,3 +231,10 @@ class Driver:
             if run.parent is not None and run.parent.execution not in wanted:
                 reason = f"execution {run.parent.execution} of its parent {parent.id} is closed"
                 await self._runs.command(child.run_id, m.Cancel(reason, SYSTEM))
+
+
+def _ranked(claim: Claim) -> Claim:
+    """The claim with a fence that is newer than that of any claim on an earlier job for the same execution."""
+    if claim.job.kind != EffectKind.PERFORM:
+        return claim
+    return replace(claim, fence=claim.job.payload * _CLAIMS + claim.fence)

@@ -73,7 +73,7 @@ class Sessions:
             journal = await Journal.open(self._store, self._clock, row, known)
             ending = Ending(SessionState.REFUSED, reason=str(error))
             actor = Principal(Source.SYSTEM, "procedo", PrincipalKind.SYSTEM)
-        await journal.write(state=ending.state, reason=ending.reason)
+        await journal.write(head={"state": ending.state, "reason": ending.reason})
         await self._tell(claim, run, execution, ending, actor, policy=_policy_of(journal), limit_s=_limit_of(journal))
 
     async def _tell(

@@ -20,6 +20,7 @@ from procedo.core.evolve import FreshSteps, evolve
 from procedo.core.machine import decide
 from procedo.core.model import Sop
 from procedo.core.needs import executions_needed, steps_needed
+from procedo.core.notice import Telling
 from procedo.core.state import Principal, PrincipalKind, Run, Source
 from procedo.errors import NotFound, Refused, StoreError
 from procedo.ports import Attribution, Carrier, Definition, Job, OpenGate, Reader, Writer
@@ -33,7 +34,8 @@ SYSTEM: Final = Principal(Source.SYSTEM, "procedo", PrincipalKind.SYSTEM)
 class Snapshot:
     """A run as every call answers with it. `policies` tells by gate id who may decide; an unknown policy is absent.
 
-    `children` are sub-runs at work. `note` says what a repeated call found done already.
+    `children` are sub-runs at work. `note` says what a repeated call found done already. `tellings` say what became
+    of telling people about the run's gates.
     """
 
     sop: Sop
@@ -45,6 +47,7 @@ class Snapshot:
     coalesced: bool = False
     note: str = ""
     state_files: Mapping[str, str] = field(default_factory=dict)
+    tellings: tuple[Telling, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,38 +169,50 @@ class Transitions:
         after = replace(after, revision=after.revision + 1)
         root = after.starter.key
         saved = writer.save(before, after, events, Attribution(by.key, root, root), now)
-        self.emit(writer, effects(before, saved, events), saved.id)
+        self.emit(writer, effects(before, saved, events), saved)
         return saved
 
-    def emit(self, writer: Writer, found: Sequence[Effect], run_id: str) -> None:
+    def emit(self, writer: Writer, found: Sequence[Effect], run: Run) -> None:
         """Hand effects to the carrier. A freed slot wakes somebody only if somebody waits."""
-        jobs = [
-            Job(e.id, e.kind.value, run_id, e.subject, e.due_at)
-            for e in found
-            if e.kind is not EffectKind.SLOTS or writer.slot_waiters()
-        ]
+        jobs: list[Job] = []
+        for e in found:
+            if e.kind is EffectKind.NOTICE:
+                jobs += self._tellings(e, run)
+            elif e.kind is not EffectKind.SLOTS or writer.slot_waiters():
+                jobs.append(Job(e.id, e.kind.value, run.id, e.subject, e.due_at, e.rank or None))
         if jobs:
             self._carrier.emit(writer, jobs)
 
+    def _tellings(self, effect: Effect, run: Run) -> list[Job]:
+        """One job for each route, so that a route that fails holds up no other."""
+        if effect.occasion is None:
+            return []
+        gate = run.gates[effect.subject]
+        routes = self._settings.notices.routing.routes(effect.occasion, gate, self.policy(gate.policy))
+        payload = {"occasion": effect.occasion.value, "revision": gate.revision}
+        return [
+            Job(f"{effect.id}:{route}", effect.kind.value, run.id, gate.id, payload={**payload, "route": route})
+            for route in routes
+        ]
+
+    def policy(self, name: str | None) -> Policy | None:
+        """The policy of that name as it is configured now; None when it is missing."""
+        return self._settings.default_policy if name is None else self._settings.policies.get(name)
+
     def may_decide(self, reader: Reader, found: OpenGate, principal: Principal) -> bool:
         """True when the principal may answer at a gate under the policy that it asks for."""
-        run = reader.run(found.run_id)
-        name = found.gate.policy
-        policy = self._settings.default_policy if name is None else self._settings.policies.get(name)
+        run, policy = reader.run(found.run_id), self.policy(found.gate.policy)
         return run is not None and policy is not None and objection(policy, principal, run) is None
 
     def snapshot(self, reader: Reader, sop: Sop, run: Run) -> Snapshot:
         """A run as it is answered with."""
         run = self.completed(reader, sop, run)
-        settings = self._settings
-        policies = {}
-        for gate in run.open_gates:
-            policy = settings.default_policy if gate.policy is None else settings.policies.get(gate.policy)
-            if policy is not None:
-                policies[gate.id] = policy
+        found = {gate.id: self.policy(gate.policy) for gate in run.open_gates}
+        policies = {gate_id: policy for gate_id, policy in found.items() if policy is not None}
         children = []
         if any(e.performer.value == "child" for e in run.open_executions):
             for summary in reader.children(run.id):
                 if not summary.status.final:
                     children.append(self.snapshot(reader, *self.load(reader, summary.run_id)))
-        return Snapshot(sop, run, actions(sop, run), policies, tuple(children))
+        told = reader.tellings(run.id) if found and self._settings.notices.routes else ()
+        return Snapshot(sop, run, actions(sop, run), policies, tuple(children), tellings=told)

@@ -3,12 +3,12 @@
 Only the holder of the newest claim writes; everybody else is told so by a `Conflict`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from procedo.core.model import Json
+from procedo.core.model import EMPTY, Json
 from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow
 from procedo.ports import Clock, Store
 
@@ -43,14 +43,14 @@ class Journal:
         messages: Sequence[Message] = (),
         turns: Sequence[TurnRow] = (),
         calls: Sequence[CallRow] = (),
-        **changes: Any,
+        head: Mapping[str, Any] = EMPTY,
     ) -> None:
-        """Commit rows together with the head. Raises `Conflict` when the session was taken over."""
+        """Commit rows together with the head, whose changed fields are in `head`. Raises `Conflict` when the session was taken over."""
         now = self._clock.now()
         seconds = self.head.seconds + (now - self._since).total_seconds()
-        head = replace(self.head, active_at=now, seconds=seconds, **changes)
-        await self._store.write(lambda writer: writer.put_session(head, messages, turns, calls))
-        self.head, self._since = head, now
+        row = replace(self.head, active_at=now, seconds=seconds, **head)
+        await self._store.write(lambda writer: writer.put_session(row, messages, turns, calls))
+        self.head, self._since = row, now
         self.messages += messages
         self.turns |= {turn.turn: turn for turn in turns}
         self.calls |= {(call.turn, call.index): call for call in calls}

@@ -145,7 +145,7 @@ class Session:
         sums = self._journal.sums(answered)
         sums["calls"] = self._journal.head.calls + len(calls)
         message = self._journal.message("response", dump(response), LIBRARY)
-        await self._journal.write(messages=[message], turns=[answered], calls=calls, **sums)
+        await self._journal.write(messages=[message], turns=[answered], calls=calls, head=sums)
 
     def _row(self, turn: int, index: int, part: ToolCallPart) -> CallRow:
         tool = self._contract.tool(part.tool_name)

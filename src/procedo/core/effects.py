@@ -37,13 +37,18 @@ class EffectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something to be done at least once, at `due_at` or at once. `occasion` is the moment that a notice is about."""
+    """Something to be done at least once, at `due_at` or at once.
+
+    `occasion` is the moment that a notice is about. `rank` grows with each effect for the same execution, so
+    that a claim on a later one is newer than any claim on an earlier one.
+    """
 
     id: str
     kind: EffectKind
     subject: str = ""
     due_at: datetime | None = None
     occasion: Occasion | None = None
+    rank: int = 0
 
 
 _SERVER_SIDE = (Performer.SERVER, Performer.CHILD, Performer.AGENT)
@@ -109,7 +114,9 @@ def _of_event(after: Run, events: Sequence[m.Event], event: m.Event, seq: int) -
         wanted, execution_id = True, event.execution_id
     else:
         return None
-    return Effect(name, EffectKind.PERFORM, execution_id) if wanted and _perform(after, execution_id) else None
+    if not wanted or not _perform(after, execution_id):
+        return None
+    return Effect(name, EffectKind.PERFORM, execution_id, rank=seq)
 
 
 def _has_children(after: Run) -> bool:
