@@ -18,7 +18,7 @@ from procedo.agents.servers.link import Link, Unreachable, schema_of
 from procedo.agents.tools.catalogue import perform
 from procedo.core.model import Json, Scope
 
-__all__ = ["OpenTools", "open_tools"]
+__all__ = ["OpenTools", "authority", "connected", "open_tools"]
 
 _RUN_ARGUMENTS = ("run_id", "execution_id", "gate_id")
 

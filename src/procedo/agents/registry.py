@@ -86,6 +86,11 @@ class Registry:
         self._environ = environ
         self._controls = controls
 
+    @property
+    def settings(self) -> Settings:
+        """What the registry was made of."""
+        return self._settings
+
     def agents(self) -> frozenset[str]:
         """The aliases that are declared, disabled ones included."""
         return frozenset(self._settings.agents.agents)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from procedo.agents.finalcall import OUTPUT_TOOL, offered_schema
 from procedo.agents.models.pricing import cost_of, usage_of
 from procedo.agents.parts import ProviderBinding, Tool
 from procedo.agents.ports import Answer, ModelFailed, ModelRefused, Settings
@@ -15,25 +16,10 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["OUTPUT_TOOL", "Exchange", "output_schema", "wrapped"]
-
-OUTPUT_TOOL: Final = "step_output"
-"""The name under which a step's output schema is offered."""
+__all__ = ["Exchange", "library_settings", "parameters"]
 
 _AGAIN: Final = frozenset({408, 409, 425, 429})
 _LONGEST: Final = 500
-
-
-def wrapped(schema: Json) -> bool:
-    """True for an output schema that is no object, so that its value is asked for under `value`."""
-    return not (isinstance(schema, dict) and schema.get("type") == "object")
-
-
-def output_schema(schema: Json) -> Json:
-    """What the output tool asks for."""
-    if not wrapped(schema):
-        return schema
-    return {"type": "object", "properties": {"value": schema}, "required": ["value"], "additionalProperties": False}
 
 
 class Exchange:
@@ -108,7 +94,7 @@ def parameters(tools: Sequence[Tool], output: Json | None) -> "ModelRequestParam
         return ModelRequestParameters(function_tools=functions)
     description = "Hands in the output of the step and ends it. Call it alone."
     final = ToolDefinition(
-        name=OUTPUT_TOOL, description=description, parameters_json_schema=output_schema(output), kind="output"
+        name=OUTPUT_TOOL, description=description, parameters_json_schema=offered_schema(output), kind="output"
     )
     return ModelRequestParameters(
         function_tools=functions, output_tools=[final], output_mode="tool", allow_text_output=False

@@ -23,7 +23,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from procedo.agents.models.exchange import OUTPUT_TOOL, wrapped
+from procedo.agents.finalcall import OUTPUT_TOOL, offered_schema
 from procedo.agents.parts import Tool
 from procedo.agents.ports import Answer, ModelRefused, Settings, Usage
 from procedo.core.model import Json
@@ -159,7 +159,7 @@ def _output(value: Json, schema: Json | None) -> "TextPart | ToolCallPart":
 
     if schema is None:
         return TextPart(value if isinstance(value, str) else canonical(value))
-    return ToolCallPart(OUTPUT_TOOL, {"value": value} if wrapped(schema) else value)
+    return ToolCallPart(OUTPUT_TOOL, value if offered_schema(schema) is schema else {"value": value})
 
 
 def _told(messages: "Sequence[ModelMessage]") -> str:

@@ -37,6 +37,7 @@ class Complaints:
 
     def __init__(self) -> None:
         self._kept = b""
+        self.ended = anyio.Event()
 
     def add(self, data: bytes) -> None:
         """Keep the newest bytes."""
@@ -74,6 +75,8 @@ async def child(
             finally:
                 with anyio.CancelScope(shield=True):
                     await _end(process)
+                    with anyio.move_on_after(_GRACE_S):
+                        await complaints.ended.wait()
                 group.cancel_scope.cancel()
     finally:
         for stream in (incoming, received, sent, outgoing):
@@ -133,6 +136,7 @@ async def _keep(stderr: ByteReceiveStream, complaints: Complaints) -> None:
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream):
         while True:
             complaints.add(await stderr.receive())
+    complaints.ended.set()
 
 
 async def _end(process: Process) -> None:
