@@ -51,6 +51,16 @@ class Agent:
         async with asyncio.timeout(_CALL_LIMIT_S):
             return [tool.name for tool in (await self.client.list_tools()).tools]
 
+    async def silent(self) -> bool:
+        """True when nobody answers at the other end any more."""
+        from mcp import MCPError
+
+        try:
+            await self.call("sop_list", {})
+        except MCPError:
+            return True
+        return False
+
     def kill(self) -> str:
         """End the server process without any warning; returns the name of what was sent."""
         hardest = getattr(signal, "SIGKILL", signal.SIGTERM)

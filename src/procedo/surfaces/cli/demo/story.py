@@ -145,7 +145,8 @@ class Story:
             "The server is killed", "No warning and no clean-up, in the middle of the run. Then it is started again."
         )
         sent = agent.kill()
-        stage.says("system", f"{sent} to process {agent.pid}", "yellow")
+        stage.must(await agent.silent(), "a killed server answers nothing")
+        stage.says("system", f"{sent} to process {agent.pid}: it answers nothing any more", "yellow")
         async with connected(self.workspace, self.environ, self.log) as again:
             stage.must(again.pid != agent.pid, "another process serves now", again.pid)
             stage.says("system", f"`procedo serve` runs again, as process {again.pid}", "yellow")
