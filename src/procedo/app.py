@@ -35,7 +35,7 @@ from procedo.stores.embedded import Embedded
 from procedo.stores.sqlite import SqliteStore
 from procedo.transition import Transitions
 
-__all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app"]
+__all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app", "surroundings"]
 
 STORE_FILE = "procedo.db"
 

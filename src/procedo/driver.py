@@ -22,7 +22,7 @@ from procedo.ports import Capabilities, Capability, CapabilityCall, Claim, Job, 
 from procedo.runs import Runs
 from procedo.transition import SYSTEM, Snapshot
 
-__all__ = ["Driver"]
+__all__ = ["Delegate", "Driver"]
 
 _WATCH_S: Final = 2.0
 """How often a running capability looks whether its execution is still wanted, if no commit wakes it, in seconds."""

@@ -6,15 +6,17 @@ a wait, and a caller cannot forget to commit or to roll back.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol, TypeVar
 
+from procedo.capability import Capabilities, Capability, CapabilityCall, OutcomeUnknown
 from procedo.core.access import Login, Token
 from procedo.core.admission import Load
 from procedo.core.messages import Event
 from procedo.core.model import Json
+from procedo.core.notice import Telling
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
 from procedo.core.state import Execution, Gate, Run, Status
 
@@ -30,6 +32,8 @@ __all__ = [
     "Filter",
     "Ids",
     "Job",
+    "Notice",
+    "Notifier",
     "OpenGate",
     "OutcomeUnknown",
     "Reader",
@@ -37,6 +41,7 @@ __all__ = [
     "Store",
     "StoredKey",
     "Summary",
+    "Undelivered",
     "Writer",
 ]
 
@@ -254,6 +259,9 @@ class Reader(Protocol):
     def spent_since(self, agent: str, since: datetime) -> tuple[Decimal, int]:
         """What an agent's model turns have cost since then in USD, and how many of them have no known cost."""
 
+    def tellings(self, run_id: str | None = None) -> tuple[Telling, ...]:
+        """What became of telling people about a run's gates; without a run, every telling that failed so far."""
+
     def login(self, digest: str) -> Login | None:
         """The login whose secret has this digest, also when it has expired."""
 
@@ -297,6 +305,9 @@ class Writer(Reader, Protocol):
 
         Raises `Conflict` when the session was begun under a newer claim than `row.fence`.
         """
+
+    def put_telling(self, telling: Telling) -> None:
+        """Keep what became of telling a route about a gate, in place of what was kept for both before."""
 
     def take_action(self, agent: str, call: str, limit: int, since: datetime, now: datetime) -> bool:
         """Count one action of an agent unless `limit` are counted since then; the same call is counted once."""
@@ -352,51 +363,27 @@ class Carrier(Protocol):
         """Claim and perform jobs until cancelled; an error of one job never ends the worker."""
 
 
-class OutcomeUnknown(Exception):
-    """Raised by a capability when its effect may or may not have happened (a time-out after sending, say)."""
-
-
 @dataclass(frozen=True, slots=True)
-class CapabilityCall:
-    """One call: the validated arguments, and a deterministic id by which a peer can recognise a repeat."""
-
-    arguments: Json
-    run_id: str
-    execution_id: str
-    effect_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """Deterministic work that the server does itself.
-
-    `pure` work has no effect outside and may always be repeated. `idempotent` work may be repeated after
-    a crash; `repeats` tells the same of a single call by its arguments. Anything else stops at a gate
-    then. `run` raises `Refused` or `ValueError` for a failed attempt: it is known not to have acted, or
-    its peer said so, or a repeat does no harm; `OutcomeUnknown` otherwise. `objection` tells at load why
-    it cannot be used in this workspace (switched off, no host allowed), or None.
-    """
+class Notice:
+    """Something that people are told. `id` is the same when it is delivered again; `text` says it for people."""
 
     id: str
-    description: str
-    input_schema: Json
-    output_schema: Json
-    run: Callable[[CapabilityCall], Awaitable[Json]] = field(compare=False)
-    pure: bool = False
-    idempotent: bool = False
-    objection: str | None = None
-    repeats: Callable[[Json], bool] | None = field(default=None, compare=False)
-
-    def repeatable(self, arguments: Json) -> bool:
-        """True when a call with these arguments may happen again without harm."""
-        return self.pure or self.idempotent or (self.repeats is not None and self.repeats(arguments))
+    route: str
+    at: datetime
+    title: str
+    text: str
+    data: Json
 
 
-class Capabilities(Protocol):
-    """The registry of capabilities."""
+class Undelivered(Exception):
+    """Raised by a notifier: the notice did not reach its place, or that is not known. Says why, without secrets."""
 
-    def get(self, capability_id: str) -> Capability | None:
-        """The capability with this id."""
 
-    def all(self) -> tuple[Capability, ...]:
-        """Every capability, by id."""
+class Notifier(Protocol):
+    """Tells people who are not at any door of ours."""
+
+    def objections(self) -> Mapping[str, str]:
+        """Routes over which nothing can be delivered as things stand, and why."""
+
+    async def deliver(self, notice: Notice) -> None:
+        """Deliver a notice over its route. Raises `Undelivered`."""

@@ -25,7 +25,7 @@ from procedo.core.state import (
     StepState,
 )
 
-__all__ = ["FreshSteps", "evolve"]
+__all__ = ["FreshSteps", "begun", "evolve"]
 
 K = TypeVar("K")
 V = TypeVar("V")

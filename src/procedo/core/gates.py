@@ -12,7 +12,7 @@ from procedo.core.model import Json, Step
 from procedo.core.outputs import digest
 from procedo.core.state import Arrival, Gate, GateKind, Performer
 
-__all__ = ["open_gate", "present_draft", "short_code"]
+__all__ = ["deadline", "open_gate", "present_draft", "short_code"]
 
 _ALPHABET: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_LENGTH: Final = 6

@@ -10,7 +10,7 @@ from procedo.core.model import Json, OnFailure, Step
 from procedo.core.outputs import digest, recover
 from procedo.core.state import Arrival, Execution, GateKind, Pending, Phase
 
-__all__ = ["accept", "attempt_failed", "halt", "judge", "skip"]
+__all__ = ["accept", "attempt_failed", "complete", "halt", "judge", "skip"]
 
 
 def accept(draft: Draft, execution: Execution, reported: Json, by: str) -> None:
