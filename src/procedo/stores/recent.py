@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from procedo.core.state import Run, StepState
+from procedo.core.state import Execution, Run, StepState
 
 __all__ = ["Known", "Recent"]
 
@@ -17,11 +17,15 @@ _CAPACITY: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A run as it is loaded: its number and head row, what is open in it, and the step states last in use."""
+    """A run as it is loaded: its number and head row, what is open in it.
+
+    `executions` and `steps` are what the latest command had at hand beside that: usually what the next one needs.
+    """
 
     number: int
     head: Mapping[str, Any]
     run: Run
+    executions: Mapping[str, Execution]
     steps: Mapping[int, StepState]
 
 

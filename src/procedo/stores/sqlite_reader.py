@@ -86,7 +86,7 @@ class SqliteReader(AccessReader, NoticeReader, SessionReader):
             {id_: self._gate(number, id_) for id_ in body.gates},
             self._fans(number) if head["fans"] else EMPTY,
         )
-        return Known(number, head, run, EMPTY)
+        return Known(number, head, run, EMPTY, EMPTY)
 
     def _number(self, run_id: str) -> int | None:
         known = self._known.get(run_id) or self._recent.get(run_id)
@@ -105,12 +105,16 @@ class SqliteReader(AccessReader, NoticeReader, SessionReader):
         row = self._connection.execute(sql, (number, execution_id)).fetchone()
         return None if row is None else _outcome(row[0])
 
-    def _execution(self, number: int | None, execution_id: str) -> Execution:
+    def _stored_execution(self, number: int | None, execution_id: str) -> Execution | None:
         sql = "SELECT format, data FROM executions WHERE run = ? AND id = ?"
         row = self._connection.execute(sql, (number, execution_id)).fetchone()
-        if row is None:
+        return None if row is None else decode(Execution, parsed(row[1]), row[0])
+
+    def _execution(self, number: int, execution_id: str) -> Execution:
+        found = self._stored_execution(number, execution_id)
+        if found is None:
             raise missing(f"execution {execution_id}")
-        return decode(Execution, parsed(row[1]), row[0])
+        return found
 
     def _gate(self, number: int | None, gate_id: str) -> Gate:
         row = self._connection.execute(
@@ -143,8 +147,8 @@ class SqliteReader(AccessReader, NoticeReader, SessionReader):
     def with_steps(self, run: Run, steps: Iterable[int]) -> Run:
         """See `Reader.with_steps`."""
         number = self._number(run.id)
-        known = self._known.get(run.id)
-        fresh = EMPTY if known is None or known.run.head_hash != run.head_hash else known.steps
+        known = self._fresh(run)
+        fresh = EMPTY if known is None else known.steps
         sql = """SELECT s.visits, s.executions, s.completed, s.output, s.opened_seq, s.completed_seq, e.data
                  FROM steps AS s LEFT JOIN executions AS e ON e.run = s.run AND e.id = s.completed
                  WHERE s.run = ? AND s.step = ?"""
@@ -162,16 +166,22 @@ class SqliteReader(AccessReader, NoticeReader, SessionReader):
             states[step] = StepState(visits, executions, completed, value, opened_seq, completed_seq)
         return altered(run, steps=states)
 
+    def _fresh(self, run: Run) -> Known | None:
+        """What is known of a run at this very revision."""
+        known = self._known.get(run.id)
+        return known if known is not None and known.run.head_hash == run.head_hash else None
+
     def with_executions(self, run: Run, ids: Iterable[str]) -> Run:
         """See `Reader.with_executions`."""
         number = self._number(run.id)
-        sql = "SELECT format, data FROM executions WHERE run = ? AND id = ?"
+        known = self._fresh(run)
+        fresh = EMPTY if known is None else known.executions
         executions = dict(run.executions)
         for execution_id in ids:
             if execution_id not in executions:
-                row = self._connection.execute(sql, (number, execution_id)).fetchone()
-                if row is not None:
-                    executions[execution_id] = decode(Execution, parsed(row[1]), row[0])
+                found = fresh.get(execution_id) or self._stored_execution(number, execution_id)
+                if found is not None:
+                    executions[execution_id] = found
         return altered(run, executions=executions)
 
     def with_gate(self, run: Run, gate_id: str) -> Run:

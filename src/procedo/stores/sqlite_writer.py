@@ -100,7 +100,9 @@ class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
         self._put_fans(number, before, after)
         after = sealed(after, row[-1])
         head = {"last_output": None, "last_output_of": None, **({} if known is None else known.head), **values}
-        self._known[after.id] = self._saved[after.id] = Known(number, head, as_loaded(after), after.steps)
+        self._known[after.id] = self._saved[after.id] = Known(
+            number, head, as_loaded(after), after.executions, after.steps
+        )
         return after
 
     def _begin(self, run: Run, values: dict[str, Any]) -> int:
