@@ -98,7 +98,7 @@ def test_a_secret_is_masked_for_the_eye(workspace: Workspace) -> None:
     workspace.simple("plain", STEPS)
     run_id = workspace.json("start", "plain")["run_id"]
     report(workspace.root, run_id, "1.1", {"token": "sk-ours-123456", "id": 4})
-    for words in (("status", run_id), ("show", run_id, "--records"), ("audit", "export", run_id), ("watch", "--help")):
+    for words in (("status", run_id), ("show", run_id, "--records"), ("audit", "export", run_id), ("graph", run_id)):
         assert "sk-ours-123456" not in workspace.run(*words).out
     assert "sk-ours-123456" in workspace.run("audit", "export", run_id, "--unmasked").out
 

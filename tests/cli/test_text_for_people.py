@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from procedo.surfaces.cli.output import Output, ago, brief, duration, visible
+from procedo.surfaces.cli.wording import as_command
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -77,3 +78,16 @@ def test_a_brief_value_is_one_short_line() -> None:
     assert brief({"a": [1, 2]}) == '{"a": [1, 2]}'
     assert brief("one\n  two") == "one two"
     assert brief("x" * 100, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("sop_list shows the names.", "procedo list shows the names."),
+        ("sop_describe('deploy') shows the schema.", "procedo show deploy shows the schema."),
+        ("Follow it with sop_status('run-1').", "Follow it with procedo status run-1."),
+        ("Report with sop_advance('run-1').", "Report with sop_advance('run-1')."),
+    ],
+)
+def test_advice_names_the_command_that_does_the_same(told: str, said: str) -> None:
+    assert as_command(told) == said

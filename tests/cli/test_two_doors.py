@@ -16,7 +16,7 @@ STEPS = """\
 """
 
 
-@pytest.mark.requirement("C32", "C45", "C16")
+@pytest.mark.requirement("C32", "C45")
 async def test_the_server_and_the_command_line_see_the_same_run(workspace: Workspace) -> None:
     from mcp import Client, StdioServerParameters
 

@@ -69,6 +69,8 @@ def _gate(action: Any, now: datetime) -> Iterator[str]:
         yield f"  answered    {vote['count']} of {vote['of']}: {vote['answer']}"
     if gate.get("due_at"):
         yield f"  deadline    {when(gate['due_at'], now)}"
+    for text in gate.get("notices_failed", ()):
+        yield f"  told        {text}"
     if action.get("state_file"):
         yield f"  state file  {action['state_file']}"
     yield f"  decide      procedo approve {gate['code']}  |  procedo deny {gate['code']}"

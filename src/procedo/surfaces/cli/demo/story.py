@@ -116,7 +116,7 @@ class Story:
         answer = await self._call(agent, "Then I approve it myself.", "sop_approve", arguments)
         await self._still_waiting(agent, "the model's own approval decides nothing")
         said = " ".join((answer.view or {}).get("notes", [])) or answer.text
-        stage.says("server", f"Decided nothing. {_short(said)}", "red")
+        stage.says("server", _short(said), "red")
         stage.proved("a model cannot pass a gate: not by a report, not by approving itself")
         await self._shell()
 

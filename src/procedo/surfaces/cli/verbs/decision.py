@@ -50,7 +50,7 @@ def common_arguments(parser: ArgumentParser) -> None:
 
 
 def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tuple[str, str]]:
-    from procedo.surfaces.gates import may_decide, what_is_asked
+    from procedo.surfaces.gates import failed_notices, may_decide, what_is_asked
 
     gate, run, sop = found.gate, snapshot.run, snapshot.sop
     policy = snapshot.policies.get(gate.id)
@@ -64,6 +64,8 @@ def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tu
     yield "may decide", may_decide(policy, gate)
     for vote in gate.votes:
         yield "answered", f"{vote.verdict} by {vote.principal}, {ago(vote.at, now)}"
+    for text in failed_notices(snapshot.tellings, gate):
+        yield "told", text
     yield "revision", f"{gate.revision}  digest {gate.digest[:_SHORT_DIGEST]}"
 
 

@@ -20,7 +20,7 @@ from procedo.surfaces.cli.demo.stage import DemoFailed, Stage
 from procedo.surfaces.cli.demo.story import PROCEDURE, Story
 
 EXAMPLES = ("procedo demo", "procedo demo --fast", "procedo demo --keep  # leave the workspace, to look around in it")
-_PACE_S = 0.35
+_PACE_S = 0.28
 _LOG = "server.log"
 _LONGEST_LOG = 600
 

@@ -43,6 +43,7 @@ def _show(call: Call, gates: Sequence[Any], now: datetime) -> None:
         rows = [("run", gate["run_id"]), ("may decide", gate["may_decide"]), ("revision", str(gate["revision"]))]
         rows += [("answered", f"{vote['count']} of {vote['of']}: {vote['answer']}") for vote in gate.get("votes", ())]
         rows += [("deadline", when(gate["due_at"], now))] if gate.get("due_at") else []
+        rows += [("told", text) for text in gate.get("notices_failed", ())]
         rows += [("about", pretty(gate["content"])[:_LONGEST_CONTENT])] if gate.get("content") is not None else []
         for name, value in rows:
             first, *more = value.split("\n")
