@@ -146,9 +146,16 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
 
 @asynccontextmanager
 async def open_app(
-    workspace: Path, *, worker: bool = True, clock: Clock | None = None, ids: Ids | None = None
+    workspace: Path,
+    *,
+    worker: bool = True,
+    announce: bool = False,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
 ) -> AsyncIterator[App]:
     """Open a workspace: its settings, its store, and (with `worker`) whoever performs its effects.
+
+    With `announce` the log tells which notices cannot be delivered as things stand.
 
     Raises `InvalidConfig` for a `procedo.toml` that cannot be used, and `StoreError` when the record cannot
     be kept; there is no fallback to memory.
@@ -160,6 +167,8 @@ async def open_app(
         stack.push_async_callback(store.close)
         app = assemble(settings, store, clock, ids or RandomIds())
         await app.carrier.install()
+        if announce:
+            app.outbox.announce()
         if not worker:
             yield app
             return

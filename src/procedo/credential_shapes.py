@@ -3,7 +3,9 @@
 import re
 from typing import Final
 
-__all__ = ["MASK", "masked_text", "names_secret"]
+from procedo.core.model import Json
+
+__all__ = ["MASK", "masked", "masked_text", "names_secret"]
 
 MASK: Final = "[masked]"
 
@@ -65,3 +67,20 @@ def masked_text(text: str) -> str:
     text = _BEARER.sub(rf"\1\2{MASK}", text)
     text = _IN_ADDRESS.sub(rf"\1:{MASK}", text)
     return _ASSIGNED.sub(rf"\1{MASK}", text)
+
+
+def masked(value: Json) -> Json:
+    """A copy of the value for display; equal to the value when it holds nothing that looks like a secret."""
+    if isinstance(value, str):
+        return masked_text(value)
+    if isinstance(value, dict):
+        return {key: _under(key, item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [masked(item) for item in value]
+    return value
+
+
+def _under(key: str, value: Json) -> Json:
+    if not names_secret(key) or value is None or isinstance(value, bool):
+        return masked(value)
+    return MASK

@@ -16,7 +16,7 @@ from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
 from procedo.ports import Capability, CapabilityCall, OutcomeUnknown
 
-__all__ = ["Enclose", "shell_exec"]
+__all__ = ["Enclose", "located", "shell_exec"]
 
 Enclose: TypeAlias = Callable[[Sequence[str], Path], Sequence[str]]
 
@@ -133,8 +133,8 @@ def _judged(ending: process.Ending, name: str, arguments: Json, timeout_s: float
 
 def _program(settings: ShellSettings, environ: Mapping[str, str], name: str) -> Path:
     """The path of an allowed program. Raises `Refused`."""
-    wanted = _located(name, environ)
-    allowed = {_located(listed, environ) for listed in settings.allowed_commands}
+    wanted = located(name, environ)
+    allowed = {located(listed, environ) for listed in settings.allowed_commands}
     if wanted is None and name in settings.allowed_commands:
         raise Refused("command_not_found", f"shell.exec: {name!r} is allowed, but there is no such program.")
     if wanted is None or wanted not in allowed:
@@ -143,7 +143,7 @@ def _program(settings: ShellSettings, environ: Mapping[str, str], name: str) -> 
     return wanted
 
 
-def _located(name: str, environ: Mapping[str, str]) -> Path | None:
+def located(name: str, environ: Mapping[str, str]) -> Path | None:
     """Where a program lies, its folder without links, or None.
 
     The last link is kept: many programs are links to one that decides by its name what it is.

@@ -16,7 +16,7 @@ from procedo.config.keys import KEYS, Key, default
 from procedo.core.model import Json
 from procedo.tomlplace import Places, locate, syntax_problem
 
-__all__ = ["FILE_NAME", "Document", "read"]
+__all__ = ["FILE_NAME", "Document", "TablePath", "read"]
 
 FILE_NAME: Final = "procedo.toml"
 TablePath: TypeAlias = tuple[str | int, ...]

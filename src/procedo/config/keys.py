@@ -8,6 +8,7 @@ from typing import Final
 from procedo.config import forms
 from procedo.config.agent_keys import AGENT_KEYS
 from procedo.config.key import Key
+from procedo.config.notice_keys import NOTICE_KEYS
 from procedo.config.serving_keys import SERVING_KEYS
 from procedo.core.approval import OnExpiry
 from procedo.core.model import Json, Mode
@@ -38,6 +39,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("sop.approval", "default_policy", forms.name(), "human", "The policy of gates that name none."),
     Key(_GROUP, "members", forms.listed(forms.member()), (), "Who belongs to the group.", required=True),
     Key(_GROUP, "by_token", forms.flag(), False, "Whether a token or claim that names the group makes a member, too."),
+    Key(_GROUP, "request_route", forms.name(), None, "The notice for gates that this group decides."),
     Key(_POLICY, "required_group", forms.name(), None, "The group that decides; without it any person may."),
     Key(_POLICY, "quorum", forms.count(0, 1_000), 1, "How many distinct members have to agree; 0 means 1."),
     Key(
@@ -58,6 +60,9 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(_POLICY, "max_reminders", forms.count(0, 1_000), 3, "How often the question is put again before it is denied."),
     Key(_POLICY, "agents", forms.listed(forms.member()), (), "Agents that may decide although they are no persons."),
     Key(_POLICY, "out_of_band", forms.flag(), False, "Decide only at another door than the calling host."),
+    Key(_POLICY, "request_route", forms.name(), None, "The notice for its gates; without it that of its group."),
+    Key(_POLICY, "escalation_route", forms.name(), None, "The notice for its gates when nobody answered in time."),
+    *NOTICE_KEYS,
     Key(_HTTP, "allowed_hosts", forms.listed(forms.host()), (), "Hosts that `http.request` may call; none: it is off."),
     Key(_HTTP, "timeout", forms.duration(0.05, 600), 30.0, "Time for one call, redirects included."),
     Key(_HTTP, "max_bytes", forms.count(1, 16_777_216), 32_768, "Size of an answer's body, in bytes."),

@@ -8,6 +8,7 @@ from procedo.config import policies
 from procedo.config.agents import agents
 from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
 from procedo.config.document import FILE_NAME, Document, read
+from procedo.config.notices import notices
 from procedo.config.serving import serving
 from procedo.config.settings import Settings
 from procedo.core.admission import Limits
@@ -77,6 +78,7 @@ def _settings(root: Path, document: Document) -> Settings:
         lease_s=document.value("worker", "lease"),
         agents=agents(root, document, known, document.value("procedo", "host_agent")),
         serving=serving(root, document),
+        notices=notices(document),
     )
 
 

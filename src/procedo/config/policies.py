@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from procedo.config.document import Document
+from procedo.config.notices import check_route
 from procedo.core.approval import HUMAN, Policy
 
 __all__ = ["default_policy", "policies"]
@@ -23,13 +24,14 @@ def _people(members: frozenset[str]) -> frozenset[str]:
 def policies(document: Document) -> Mapping[str, Policy]:
     """Every policy by name, the built-in one included. Problems go to the document."""
     groups = {name: frozenset[str](document.value(_GROUP, "members", name)) for name in document.names(_GROUP)}
+    routes = {name: check_route(document, _GROUP, "request_route", name) for name in groups}
     known = {HUMAN.name: HUMAN}
     for name in document.names(_POLICY):
         if name == HUMAN.name:
             hint = "choose another name and make it the default with [sop.approval] default_policy"
             document.object_to(_place(name), "reserved-name", f"the policy {name!r} is built in", hint)
             continue
-        known[name] = _policy(document, name, groups)
+        known[name] = _policy(document, name, groups, routes)
     return known
 
 
@@ -52,7 +54,9 @@ def _meant(name: str, known: Mapping[str, object]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
 
 
-def _policy(document: Document, name: str, groups: Mapping[str, frozenset[str]]) -> Policy:
+def _policy(
+    document: Document, name: str, groups: Mapping[str, frozenset[str]], routes: Mapping[str, str | None]
+) -> Policy:
     group = document.value(_POLICY, "required_group", name)
     if group is not None and group not in groups:
         message = f"policy {name!r} requires the group {group!r}, which does not exist"
@@ -70,6 +74,8 @@ def _policy(document: Document, name: str, groups: Mapping[str, frozenset[str]])
         agents=frozenset(document.value(_POLICY, "agents", name)),
         out_of_band=document.value(_POLICY, "out_of_band", name),
         by_token=group in groups and document.value(_GROUP, "by_token", group),
+        request_route=check_route(document, _POLICY, "request_route", name) or routes.get(group or ""),
+        escalation_route=check_route(document, _POLICY, "escalation_route", name),
     )
     broken = document.broke(_GROUP, "members", str(group)) or document.broke(_POLICY, "agents", name)
     if not broken and (group is None or group in groups):

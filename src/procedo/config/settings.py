@@ -6,6 +6,7 @@ from pathlib import Path
 
 from procedo.config.agent_settings import NO_AGENTS, AgentSettings
 from procedo.config.capability_settings import CapabilitySettings
+from procedo.config.notices import NO_NOTICES, NoticeSettings
 from procedo.config.serving import ServingSettings
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, Policy
@@ -21,7 +22,7 @@ class Settings:
     `root` is the workspace, `data_dir` where its store lies. `policies` holds every approval policy by
     name, the built-in `human` included; `default_policy` is for gates that name none. `max_value_bytes`
     bounds each input and output of a run; `lease_s` is how long a worker holds work without renewing, in seconds.
-    `serving` says how `serve --http` is reached.
+    `serving` says how `serve --http` is reached, `notices` how people are told about gates.
     """
 
     root: Path
@@ -37,3 +38,4 @@ class Settings:
     lease_s: float = 10.0
     agents: AgentSettings = NO_AGENTS
     serving: ServingSettings = field(default_factory=ServingSettings)
+    notices: NoticeSettings = NO_NOTICES

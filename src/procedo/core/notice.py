@@ -1,6 +1,6 @@
 """Notices about gates: which moments are told, over which route, and what became of telling. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -67,6 +67,11 @@ class Routing:
             wanted = [asked]
         named = dict.fromkeys(route for route in wanted if route is not None)
         return [route for route in named if occasion in self.events.get(route, ())]
+
+    def named(self, policies: Iterable[Policy]) -> frozenset[str]:
+        """The routes that somebody is told over."""
+        own = [route for policy in policies for route in (policy.request_route, policy.escalation_route)]
+        return frozenset(route for route in (*own, self.request, self.escalation) if route is not None)
 
 
 NO_ROUTES: Final = Routing()

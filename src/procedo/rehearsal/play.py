@@ -13,6 +13,7 @@ from typing import Final
 
 from procedo.app import App, assemble
 from procedo.config import Settings
+from procedo.config.notices import NO_NOTICES
 from procedo.core import messages as m
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.state import Performer, Phase
@@ -212,8 +213,8 @@ async def play(settings: Settings, name: str, case: Case) -> Played:
     """Perform one case of a procedure. Raises what `start` raises when the procedure cannot be used."""
     clock = _StageClock()
     with tempfile.TemporaryDirectory(prefix="procedo-rehearsal-") as folder:
-        # Checkpoints leave a state file; it must not lie in the workspace.
-        stage = replace(settings, data_dir=Path(folder))
+        # Checkpoints leave a state file, which must not lie in the workspace; and nobody is told about a rehearsal.
+        stage = replace(settings, data_dir=Path(folder), notices=NO_NOTICES)
         app = assemble(stage, MemoryStore(), clock, _StageIds())
         sop = app.library.get(name).sop
         cues = Cues(case, sop.name if sop is not None else name)

@@ -1,35 +1,23 @@
 """How an open gate is shown: what is asked, about what, who may answer, how, and where."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from procedo.core.approval import Policy, answers, objection, tally
+from procedo.core.approval import Policy, answers, may_decide, objection, tally
 from procedo.core.model import Sop
+from procedo.core.notice import Telling
 from procedo.core.state import Gate, GateKind, PrincipalKind, Run
 from procedo.runs import Surface
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.shapes import GateView, VoteView
 from procedo.surfaces.text import capped, stamp
 
-__all__ = ["gate_view", "may_ask_here", "may_decide", "what_is_asked"]
+__all__ = ["failed_notices", "gate_view", "may_ask_here", "may_decide", "what_is_asked"]
 
 
 def what_is_asked(gate: Gate) -> str:
     """The question as it is shown to whoever answers it."""
     return masked_text(gate.prompt)
-
-
-def may_decide(policy: Policy | None, gate: Gate) -> str:
-    """Who may answer, in words. No policy: it is missing from the configuration, and nobody may."""
-    if policy is None:
-        return f"nobody: policy {gate.policy!r} is missing from the configuration"
-    many = policy.quorum > 1
-    whom = "persons" if many else "person"
-    number = f"{policy.quorum} different {whom}" if many else f"a {whom}"
-    words = f"{number} of group {policy.group!r}" if policy.members is not None else number
-    if policy.agents:
-        words += f", or agent {', '.join(sorted(policy.agents))}"
-    barred = [f"the run's {role}" for role in policy.distinct_from]
-    return f"{words} (not {' nor '.join(barred)})" if barred else words
 
 
 def may_ask_here(policy: Policy | None, run: Run, surface: Surface) -> bool:
@@ -48,7 +36,19 @@ def _votes(policy: Policy | None, gate: Gate, run: Run) -> list[VoteView]:
     return [{"answer": words[digest], "count": count, "of": policy.quorum} for digest, count in counts.items()]
 
 
-def gate_view(gate: Gate, sop: Sop, run: Run, policy: Policy | None, limit: int) -> GateView:
+def failed_notices(tellings: Iterable[Telling], gate: Gate) -> list[str]:
+    """The notices about a gate that did not get through so far, in words."""
+    return [
+        f"notice {one.route!r} failed: {one.error} ({one.attempts} {'attempt' if one.attempts == 1 else 'attempts'}"
+        + (", given up)" if one.given_up else ", tried again)")
+        for one in tellings
+        if one.gate_id == gate.id and one.error
+    ]
+
+
+def gate_view(
+    gate: Gate, sop: Sop, run: Run, policy: Policy | None, limit: int, tellings: Iterable[Telling] = ()
+) -> GateView:
     """An open gate; what is being approved is cut at `limit` characters."""
     step = sop.by_number[gate.step]
     view: GateView = {
@@ -72,4 +72,6 @@ def gate_view(gate: Gate, sop: Sop, run: Run, policy: Policy | None, limit: int)
         view["amends"] = step.edit
     if votes := _votes(policy, gate, run):
         view["votes"] = votes
+    if failed := failed_notices(tellings, gate):
+        view["notices_failed"] = failed
     return view

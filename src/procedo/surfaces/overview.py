@@ -67,7 +67,7 @@ def inbox_view(gates: Iterable[tuple[OpenGate, Snapshot]]) -> InboxView:
 
 def _inbox_entry(found: OpenGate, snapshot: Snapshot) -> InboxEntry:
     policy: Policy | None = snapshot.policies.get(found.gate.id)
-    view = gate_view(found.gate, snapshot.sop, snapshot.run, policy, _GATE_LIMIT)
+    view = gate_view(found.gate, snapshot.sop, snapshot.run, policy, _GATE_LIMIT, snapshot.tellings)
     return {"run_id": found.run_id, "sop": found.sop, **view}
 
 

@@ -129,6 +129,8 @@ def _gate(action: WaitView | CheckpointView, marker: str) -> str:
     if "amends" in gate:
         parts.append(f"Amend may change the field {line(gate['amends'], 80)}.")
     parts += [f"So far: {vote['answer']} {vote['count']} of {vote['of']}." for vote in gate.get("votes", [])]
+    if "notices_failed" in gate:
+        parts.append(framed(marker, "People may not have been told", gate["notices_failed"]))
     if "due_at" in gate:
         parts.append(f"The question expires at {gate['due_at']}.")
     if action["action"] == "checkpoint_wait" and "state_file" in action:

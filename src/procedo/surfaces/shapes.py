@@ -117,6 +117,7 @@ class GateView(TypedDict):
     due_at: NotRequired[str]
     votes: NotRequired[list[VoteView]]
     amends: NotRequired[str]
+    notices_failed: NotRequired[list[str]]
 
 
 class WaitView(TypedDict):

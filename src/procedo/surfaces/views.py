@@ -243,7 +243,7 @@ def _gate(look: _Look, action: m.WaitApproval | m.CheckpointWait) -> WaitView | 
             "arguments": {"run_id": action.run_id},
             "when": "only after a person has decided; calling again before is of no use",
         }
-    context = gate_view(gate, snapshot.sop, snapshot.run, policy, _GATE_LIMIT)
+    context = gate_view(gate, snapshot.sop, snapshot.run, policy, _GATE_LIMIT, snapshot.tellings)
     step = _step(action.step)
     if isinstance(action, m.WaitApproval):
         return {

@@ -20,7 +20,10 @@ from procedo.surfaces.cli.terminal import has_controlling_terminal
 from procedo.surfaces.cli.versions import installed, procedo_version
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from procedo.config import Settings
+    from procedo.core.notice import Telling
 
 __all__ = ["BROKEN", "Finding", "examine"]
 
@@ -30,6 +33,8 @@ BROKEN: Final = "broken"
 _OLDEST_PYTHON: Final = (3, 11)
 _IDLE: Final = timedelta(seconds=30)
 """How long work may wait before it is said that nobody does it."""
+_GATES_WAIT: Final = "The gates wait all the same: procedo inbox lists them."
+_MOST_NOTICES: Final = 10
 _OLDEST_SQLITE: Final = (3, 37, 0)
 """The first SQLite with strict tables."""
 
@@ -123,6 +128,7 @@ async def _opened(call: Call) -> Iterator[Finding]:
         total = sum(counts.values())
         now = datetime.now(UTC)
         due = await app.store.read(lambda reader: reader.next_job_at(now))
+        failed = await app.store.read(lambda reader: reader.tellings())
     found = f"{total} runs, {live} live, {gates} open gates, {size / 1_048_576:.1f} MiB"
     findings = [Finding("store", OK, found)]
     if due is not None and now - due > _IDLE:
@@ -130,7 +136,32 @@ async def _opened(call: Call) -> Iterator[Finding]:
         findings.append(
             Finding("worker", WARNING, f"work has been waiting for {duration((now - due).total_seconds())}", hint)
         )
-    return iter(findings)
+    return iter([*findings, *_untold(failed)])
+
+
+def _routes(settings: "Settings") -> Iterator[Finding]:
+    """Whether people can be told about gates."""
+    from procedo.notices.delivery import Delivery
+    from procedo.notices.means import Means
+
+    means = Means(os.environ, settings.root, lambda: datetime.now(UTC))
+    objections = Delivery(settings.notices, means).objections()
+    used = settings.notices.routing.named(settings.policies.values())
+    for name, route in settings.notices.routes.items():
+        if name in objections:
+            yield Finding("notices", WARNING, f"{name!r} cannot be delivered: {objections[name]}", _GATES_WAIT)
+        elif name not in used:
+            hint = f'Name it: request_route = "{name}" in [sop.approval], a group or a policy.'
+            yield Finding("notices", WARNING, f"{name!r} is named by nothing, so nobody is told over it", hint)
+        else:
+            yield Finding("notices", OK, f"{name!r} ({route.type})")
+
+
+def _untold(failed: "Sequence[Telling]") -> Iterator[Finding]:
+    for one in failed[-_MOST_NOTICES:]:
+        ended = "given up" if one.given_up else "it is tried again"
+        found = f"{one.route!r} was not told that gate {one.gate_id} is {one.occasion}: {one.error} ({ended})"
+        yield Finding("notices", WARNING, found, _GATES_WAIT)
 
 
 def _store(call: Call, data_dir: Path) -> Iterator[Finding]:
@@ -177,5 +208,6 @@ def examine(call: Call) -> list[Finding]:
     if configuration[0].state == OK:
         settings = load(root)
         findings += _told("procedures", lambda: _procedures(call))
+        findings += _told("notices", lambda: _routes(settings))
         findings += _told("store", lambda: _store(call, settings.data_dir))
     return findings + terminal
