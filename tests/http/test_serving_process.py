@@ -168,6 +168,7 @@ def test_the_inbox_beside_a_host_decides_and_the_host_sees_it(place: Workspace) 
         assert "Approved" in browser.approve(path)
         with pytest.raises(urllib.error.HTTPError) as missing:
             browser.get("/mcp")
+        missing.value.close()
         assert missing.value.code == 404, "MCP is spoken on standard input alone"
         assert running.process.stdin is not None
         running.process.stdin.close()
