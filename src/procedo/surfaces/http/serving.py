@@ -142,6 +142,7 @@ async def _serve(
     async with opening() as app:
         port = sock.getsockname()[1]
         addresses = Addresses.of(host, port, app.settings.serving)
+        app.inbox.served_at(addresses.origin)
         code = desk.code(app.clock)
         server = http_server(await build(app, addresses, host, code, desk.operator, stopping), lifespan=True)
 
@@ -180,6 +181,7 @@ async def beside(opening: AbstractAsyncContextManager[A], desk: Desk, *, port: i
     try:
         async with opening as app:
             addresses = Addresses.of(host, sock.getsockname()[1], app.settings.serving)
+            app.inbox.served_at(addresses.origin)
             stopping, code = asyncio.Event(), desk.code(app.clock)
             page = inbox(app, code, origin=addresses.origin, operator=desk.operator, stopping=stopping)
             server = http_server(guarded(page, addresses.origins), lifespan=False)

@@ -17,6 +17,7 @@ from procedo.config.settings import Settings
 from procedo.core.model import Json
 from procedo.core.state import Verdict
 from procedo.errors import BadArgument, NotFound, ProcedoError
+from procedo.inbox_address import InboxAddress
 from procedo.ports import Clock, OpenGate, Store
 from procedo.runs import Runs, Surface
 from procedo.surfaces.overview import inbox_view
@@ -67,6 +68,10 @@ class InboxApp(Protocol):
     @property
     def clock(self) -> Clock:
         """Time."""
+
+    @property
+    def inbox(self) -> InboxAddress:
+        """Where the page is found, for those who are told about gates."""
 
 
 def inbox(

@@ -70,7 +70,9 @@ def _serve_http(call: Call, workspace: Path) -> int:
     from procedo.surfaces.http.serving import DEFAULT_PORT, serve_http
 
     port = DEFAULT_PORT if call["port"] is None else call["port"]
-    return serve_http(lambda: open_app(workspace), _desk(call), host=call["host"] or "127.0.0.1", port=port)
+    return serve_http(
+        lambda: open_app(workspace, announce=True), _desk(call), host=call["host"] or "127.0.0.1", port=port
+    )
 
 
 def _serve_host(call: Call, workspace: Path, last: Callable[[], None]) -> int:
@@ -80,11 +82,11 @@ def _serve_host(call: Call, workspace: Path, last: Callable[[], None]) -> int:
     if sys.stdin.isatty():
         call.notes.line("This is an MCP server on standard input and output, to be started by an MCP host. ^C ends it.")
     if not call["inbox"]:
-        return serve_stdio(lambda: open_app(workspace, worker=True), last=last)
+        return serve_stdio(lambda: open_app(workspace, announce=True), last=last)
     from procedo.surfaces.http.serving import beside
 
     desk, port = _desk(call), call["port"] or 0
-    return serve_stdio(lambda: beside(open_app(workspace, worker=True), desk, port=port), last=last)
+    return serve_stdio(lambda: beside(open_app(workspace, announce=True), desk, port=port), last=last)
 
 
 def run(call: Call) -> int:
