@@ -70,7 +70,7 @@ def tampered(file: Path, *statements: str) -> None:
         (["UPDATE steps SET visits = 7 WHERE step = 1"], "its steps differ"),
         (["UPDATE steps SET output = '7' WHERE step = 1"], "its steps differ"),
         (["UPDATE runs SET body = replace(body, 'enough', 'other')"], "the run itself differ"),
-        (["UPDATE origins SET data = replace(data, ':"marker"', ':"other"')"], "the run itself differ"),
+        (["UPDATE origins SET data = replace(data, ':\"marker\"', ':\"other\"')"], "the run itself differ"),
     ],
 )
 async def test_a_change_behind_our_back_shows(file: Path, statements: list[str], says: str) -> None:
