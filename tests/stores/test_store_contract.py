@@ -73,6 +73,7 @@ async def test_a_closed_execution_and_the_steps_come_only_when_they_are_asked_fo
     assert steps[1].output == {"ok": True}
 
 
+@pytest.mark.requirement("C111")
 async def test_a_run_goes_to_its_end_and_stays_there(store: Store) -> None:
     await started(store, "run-1")
     for number in (1, 2, 3):
@@ -185,6 +186,7 @@ async def test_a_for_each_that_begins_again_forgets_its_earlier_items(store: Sto
 # --- revisions -----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("C111")
 async def test_two_changes_of_one_revision_have_one_winner(store: Store) -> None:
     await started(store, "run-1")
     seen = await store.read(lambda reader: load(reader, LINE, "run-1"))
