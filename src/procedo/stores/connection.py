@@ -151,7 +151,7 @@ def _write_ahead(connection: sqlite3.Connection, path: Path, patience_s: float) 
 def _prepare_file(path: Path) -> None:
     """Make folder and file readable for their owner alone; the log files take over the mode of the file."""
     if not path.parent.exists():
-        path.parent.mkdir(mode=0o700, parents=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)
