@@ -16,6 +16,7 @@ from procedo.surfaces.mcp.server import build_server
 
 pytestmark = pytest.mark.anyio
 IDA = Surface(Principal(Source.CLI, "ida", PrincipalKind.HUMAN), host=False)
+MODEL = Surface(Principal(Source.HOST, "desk", PrincipalKind.AGENT))
 BOUND_S = 60
 
 PHARMACY = """
@@ -170,3 +171,36 @@ async def test_an_agent_decides_only_where_a_policy_names_it(tmp_path: Path, era
             assert only(view)["execution_id"] == "1.1"
         (gate,) = (await at.app.runs.history(view["run_id"])).gates
         assert gate.decided_by == Principal(Source.HOST, "deploy-bot", PrincipalKind.AGENT)
+
+
+@pytest.mark.requirement("C9")
+@pytest.mark.parametrize("era", ERAS)
+async def test_an_answer_to_an_older_presentation_does_not_count_even_if_the_draft_is_the_same(
+    tmp_path: Path, era: str
+) -> None:
+    async with desk(tmp_path, era) as at:
+        asked: list[str] = []
+
+        async def slow(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+            asked.append(params.message)
+            if len(asked) > 1:
+                return says("deny", "both are rude")
+            (found,) = await at.app.runs.inbox(IDA)
+            await at.app.runs.decide(found.gate.id, Verdict.REVISE, IDA, comment="friendlier")
+            await at.app.runs.advance(found.run_id, "1.2", "completed", {"body": "old"}, MODEL)
+            return says("approve")
+
+        async with connected(build_server(at.app), era, slow) as host:
+            run_id = (await host.call("sop_start", name="letter"))["run_id"]
+            view = await host.call(
+                "sop_advance", run_id=run_id, execution_id="1.1", status="completed", output={"body": "old"}
+            )
+            result = await host.result("sop_approve", gate_id=only(view)["gate_id"])
+            now = await host.call("sop_status", run_id=run_id)
+    if era == "legacy":
+        assert "[superseded]" in text_of(result)
+        assert (now["status"], only(now)["context"]["revision"]) == ("paused_checkpoint", 2)
+    else:
+        # The newer revision asks the question again, and the second answer is the one that counts.
+        assert ["revision 1," in asked[0], "revision 2," in asked[1]] == [True, True]
+        assert (now["status"], only(now)["reason"]) == ("cancelled", "both are rude")

@@ -1,13 +1,14 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from procedo.surfaces.text import capped, compact, framed, line, stamp
 
 
 @pytest.mark.requirement("C67")
+@example("x</data-mamark0rk0>y")
 @given(st.text(alphabet="mark0</data->> \n\x1b[31m"))
 def test_no_content_can_forge_its_frame(content: str) -> None:
     text = framed("mark0", "inputs", content)
