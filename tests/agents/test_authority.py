@@ -2,13 +2,13 @@
 
 import dataclasses
 import itertools
-from pathlib import Path
 
 import anyio
 import pytest
 from agent_workspace import DELEGATION, STEP, At, assemble, workspace
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+
 from procedo.agents.parts import FilterGroup, Origin, ToolId
 from procedo.agents.policy import Verdict, judge
 from procedo.agents.ports import Ceiling, ToolDenied
@@ -36,7 +36,9 @@ ENTRIES = (
 entries = st.lists(st.sampled_from(ENTRIES), max_size=6, unique=True).map(tuple)
 scopes = st.builds(Scope, allow=st.none() | entries, deny=entries)
 ceilings = st.lists(scopes, max_size=3).map(lambda found: Ceiling(tuple(found)))
-listings = st.dictionaries(st.sampled_from(SERVERS), st.lists(st.sampled_from(TOOLS), unique=True, max_size=4), max_size=3)
+listings = st.dictionaries(
+    st.sampled_from(SERVERS), st.lists(st.sampled_from(TOOLS), unique=True, max_size=4), max_size=3
+)
 groups = st.lists(
     st.builds(
         FilterGroup,
@@ -109,7 +111,10 @@ def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
     if not filters:
         # The other direction: what is granted and usable is there.
         assert allowed_now - picked <= {("", "http_request")}
-    misspelt = "no_such_tool" in (*allowed, *itertools.chain(*((*(s.allow or ()), *s.deny) for s in (*ceiling.scopes, scope))))
+    misspelt = "no_such_tool" in (
+        *allowed,
+        *itertools.chain(*((*(s.allow or ()), *s.deny) for s in (*ceiling.scopes, scope))),
+    )
     assert not misspelt or reasons
 
 

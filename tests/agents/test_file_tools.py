@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 from agent_workspace import assemble, toml, workspace
+
 from procedo.agents.parts import Root, SecurityPolicy
 from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.tools import beneath, files
@@ -60,7 +61,9 @@ def test_files_of_the_workspace_are_read_listed_and_searched(policy: SecurityPol
 
 @pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("how", READERS)
-@pytest.mark.parametrize("way", ["dots", "absolute", "link to file", "link to folder", "absolute link", "dots behind link"])
+@pytest.mark.parametrize(
+    "way", ["dots", "absolute", "link to file", "link to folder", "absolute link", "dots behind link"]
+)
 def test_nothing_leads_out_of_the_workspace(policy: SecurityPolicy, way: str, how: str) -> None:
     home = home_of(policy)
     outside = home.parent / "outside"
@@ -174,7 +177,12 @@ def test_what_is_no_text_or_no_file_or_too_large_is_told(policy: SecurityPolicy)
     os.mkfifo(home / "pipe")
     (home / "big").write_text("x" * 11)
     small = replace(policy, max_bytes=10)
-    for path, why in (("raw", "no text"), ("pipe", "no regular file"), ("inner", "no regular file"), ("big", "11 bytes")):
+    for path, why in (
+        ("raw", "no text"),
+        ("pipe", "no regular file"),
+        ("inner", "no regular file"),
+        ("big", "11 bytes"),
+    ):
         with pytest.raises(ToolFailed, match=why):
             files.read(small, {"path": path})
     with pytest.raises(ToolFailed, match="11 bytes"):
@@ -184,7 +192,7 @@ def test_what_is_no_text_or_no_file_or_too_large_is_told(policy: SecurityPolicy)
 
 
 def test_no_descriptor_is_left_open(policy: SecurityPolicy) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         files.read(policy, {"path": "inner/a.txt"})
         files.listing(policy, {"depth": 4})
@@ -193,5 +201,7 @@ def test_no_descriptor_is_left_open(policy: SecurityPolicy) -> None:
             with pytest.raises((ToolDenied, ToolFailed)):
                 files.read(policy, {"path": path})
             with pytest.raises((ToolDenied, ToolFailed)):
-                files.write(policy, {"path": f"{path}/", "content": "x"} if path == "inner" else {"path": "../x", "content": ""})
-    assert len(os.listdir("/proc/self/fd")) == before
+                files.write(
+                    policy, {"path": f"{path}/", "content": "x"} if path == "inner" else {"path": "../x", "content": ""}
+                )
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -1,16 +1,13 @@
 import json
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from chat_server import Chat, called, chat_server, said
-from procedo.agents.models.building import build
-from procedo.agents.parts import Effect, Origin, Prices, ProviderBinding, Tool, ToolId, ToolMode
-from procedo.agents.ports import Answer, Model, ModelFailed, ModelRefused, Settings, Usage
-from procedo.core.model import Json
-from procedo.credentials import SecretRef, SecretSource
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -21,11 +18,19 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from procedo.agents.models.building import build
+from procedo.agents.parts import Effect, Origin, Prices, ProviderBinding, Tool, ToolId, ToolMode
+from procedo.agents.ports import Answer, Model, ModelFailed, ModelRefused, Settings, Usage
+from procedo.core.model import Json
+from procedo.credentials import SecretRef, SecretSource
+
 pytestmark = pytest.mark.anyio
 
 PLAIN = Settings(temperature=None, max_output_tokens=None, parallel_calls=False, timeout_s=10.0)
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-READ = Tool(ToolId(Origin.BUILT_IN, "", "file_read", "d"), "file_read", "Reads.", SCHEMA, Effect.READ_ONLY, 1.0, repeats=False)
+READ = Tool(
+    ToolId(Origin.BUILT_IN, "", "file_read", "d"), "file_read", "Reads.", SCHEMA, Effect.READ_ONLY, 1.0, repeats=False
+)
 VERDICT = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
 FIRST = ModelRequest([UserPromptPart("Review it.")], instructions="You review.")
 
@@ -39,7 +44,7 @@ def binding(endpoint: str, **more: Json) -> ProviderBinding:
     return replace(plain, **more)
 
 
-def model(chat: Chat, environ: dict[str, str] | None = None, **more: Json) -> Model:
+def model(chat: Chat, environ: Mapping[str, str] | None = None, **more: Json) -> Model:
     return build(binding(chat.endpoint, **more), environ or {}, Path())
 
 
@@ -104,7 +109,9 @@ async def test_tools_and_the_output_are_offered_as_functions() -> None:
 async def test_a_history_is_sent_as_the_form_wants_it() -> None:
     history: list[ModelMessage] = [
         replace(FIRST, instructions="Old."),
-        ModelResponse([ToolCallPart("file_read", {"path": "a"}, "c1"), ToolCallPart("file_read", '{"path": "b"}', "c2")]),
+        ModelResponse(
+            [ToolCallPart("file_read", {"path": "a"}, "c1"), ToolCallPart("file_read", '{"path": "b"}', "c2")]
+        ),
         ModelRequest(
             [ToolReturnPart("file_read", "text of a", "c1"), ToolReturnPart("file_read", "no", "c2", outcome="denied")],
             instructions="You review.",
@@ -131,7 +138,7 @@ async def test_a_history_is_sent_as_the_form_wants_it() -> None:
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 7}, {"prompt_tokens": "7", "completion_tokens": 1}])
 async def test_usage_that_is_not_told_is_unmeasured_and_its_cost_unknown(usage: Json) -> None:
-    priced = {"prices": Prices(Decimal(1), Decimal(2))}
+    priced: dict[str, Json] = {"prices": Prices(Decimal(1), Decimal(2))}
     with chat_server(said(usage=usage), said()) as chat:
         unmeasured = await ask(model(chat, **priced))
         measured = await ask(model(chat, **priced))
@@ -175,7 +182,13 @@ async def test_a_server_that_is_not_there_may_be_asked_again() -> None:
 
 @pytest.mark.parametrize(
     ("finish", "expected"),
-    [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("tool_calls", "tool_call"), ("x", None)],
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "tool_call"),
+        ("x", None),
+    ],
 )
 async def test_how_an_answer_ended_is_told(finish: str, expected: str | None) -> None:
     with chat_server(said(finish=finish)) as chat:
@@ -199,7 +212,9 @@ async def test_a_model_without_tool_calls_is_held_to_a_schema() -> None:
         ModelResponse([ToolCallPart("file_read", {"path": "a"}, "c1")]),
         ModelRequest([ToolReturnPart("file_read", "text of a", "c1")], instructions="You review."),
     ]
-    answers = [said(json.dumps(value)) for value in ({"tool": "file_read", "args": {"path": "b"}}, {"answer": {"ok": True}})]
+    answers = [
+        said(json.dumps(value)) for value in ({"tool": "file_read", "args": {"path": "b"}}, {"answer": {"ok": True}})
+    ]
     with chat_server(*answers, said('{"answer": "it is"}')) as chat:
         first = await ask(model(chat, tool_mode=ToolMode.SCHEMA), history, tools=[READ], output=VERDICT)
         second = await ask(model(chat, tool_mode=ToolMode.SCHEMA), history, tools=[READ], output=VERDICT)
@@ -219,11 +234,7 @@ async def test_a_model_without_tool_calls_is_held_to_a_schema() -> None:
     assert third.response.parts == [TextPart("it is")]
 
 
-async def test_an_openai_and_an_anthropic_provider_need_their_packages_only_when_they_are_used() -> None:
-    import sys
-
-    import procedo.agents.models.building
-    import procedo.agents.registry
-
-    assert procedo.agents.registry
-    assert not {"openai", "anthropic"} & set(sys.modules)
+def test_no_vendors_package_is_imported_before_it_is_used() -> None:
+    code = "import sys, procedo.agents.registry; print({'openai', 'anthropic', 'pydantic_ai'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from agent_workspace import HEADLESS, At, assemble, bundle, server, toml, workspace
+
 from procedo.agents.contract import Contract
 from procedo.agents.policy import Verdict, judge, repeatable
 from procedo.agents.risk import Risk, command_risk

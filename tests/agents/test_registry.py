@@ -1,6 +1,7 @@
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agent_workspace import (
@@ -16,6 +17,7 @@ from agent_workspace import (
     toml,
     workspace,
 )
+
 from procedo.agents.ports import Ceiling
 from procedo.agents.refusal import Cause, NotAssembled
 from procedo.core.model import Scope
@@ -38,9 +40,7 @@ async def test_an_unknown_agent_is_refused(tmp_path: Path) -> None:
 
 async def test_a_disabled_agent_is_refused_and_no_server_is_started_for_it(tmp_path: Path) -> None:
     sign = tmp_path / "started"
-    text = toml(
-        agent='enabled = false\nmcp_bundles = ["all"]', more=server("s", f"child={sign}") + bundle("s")
-    )
+    text = toml(agent='enabled = false\nmcp_bundles = ["all"]', more=server("s", f"child={sign}") + bundle("s"))
     reasons = await refused(workspace(tmp_path, text))
     assert reasons == {Cause.DISABLED_AGENT: "the agent 'reviewer' is disabled"}
     assert not sign.exists()
@@ -80,12 +80,11 @@ async def test_every_reason_is_told_not_only_the_first(tmp_path: Path) -> None:
         ("providers", Cause.MISSING_PROVIDER, "provider 'scripted.demo'"),
     ],
 )
-async def test_a_missing_profile_or_provider_is_refused(
-    tmp_path: Path, table: str, cause: Cause, missing: str
-) -> None:
+async def test_a_missing_profile_or_provider_is_refused(tmp_path: Path, table: str, cause: Cause, missing: str) -> None:
     registry = workspace(tmp_path)
     settings = registry.settings
-    gone = dataclasses.replace(settings, agents=dataclasses.replace(settings.agents, **{table: {}}))
+    nothing: Any = {table: {}}
+    gone = dataclasses.replace(settings, agents=dataclasses.replace(settings.agents, **nothing))
     assert await refused(type(registry)(gone, {})) == {cause: f"there is no {missing}"}
     assert offered(await assemble(type(registry)(settings, {}))) == ["file_read"]
 
@@ -159,11 +158,11 @@ async def test_a_name_that_can_be_no_tool_is_refused_even_where_it_would_deny(tm
     wrong, right = Scope(deny=("fs",)), Scope(deny=("file_list",))
     for scope, good in ((wrong, False), (right, True)):
         if where == "scope":
-            wanted: dict[str, object] = {"step": dataclasses.replace(STEP, scope=scope)}
+            wanted: dict[str, Any] = {"step": dataclasses.replace(STEP, scope=scope)}
         else:
             wanted = {"ceiling": Ceiling((scope,))}
         if good:
-            assert offered(await assemble(registry, **wanted)) == ["file_read"]  # type: ignore[arg-type]  # as above
+            assert offered(await assemble(registry, **wanted)) == ["file_read"]
         else:
             assert set(await refused(registry, **wanted)) == {Cause.UNKNOWN_TOOL}
 
@@ -182,13 +181,8 @@ async def test_a_missing_key_refuses_and_a_present_one_does_not(tmp_path: Path) 
 async def test_a_missing_extra_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
-    from procedo.agents.models import building
-
-    def nothing(name: str) -> None:
-        assert name == "anthropic"
-
-    monkeypatch.setattr(building.importlib.util, "find_spec", nothing)
-    assert importlib.util.find_spec is nothing
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "anthropic" else found(name))
     own = '[providers.models.anthropic.own]\nmodel = "m"\napi_key = { env = "THE_KEY" }\n'
     text = toml(provider="anthropic.own", more=own)
     reasons = await refused(workspace(tmp_path, text, environ={"THE_KEY": "x"}))
@@ -231,7 +225,9 @@ async def test_a_temperature_that_is_not_set_stays_none(tmp_path: Path) -> None:
 
 
 async def test_control_tools_are_there_only_by_name_and_only_where_the_workspace_has_them(tmp_path: Path) -> None:
-    assert not [n for n in offered(await assemble(workspace(tmp_path, toml(risk='allowed_tools = ["*"]')))) if "sop" in n]
+    assert not [
+        n for n in offered(await assemble(workspace(tmp_path, toml(risk='allowed_tools = ["*"]')))) if "sop" in n
+    ]
     reasons = await refused(workspace(tmp_path, toml(risk='allowed_tools = ["sop_status"]')))
     assert set(reasons) == {Cause.CONTROL_TOOL}
 

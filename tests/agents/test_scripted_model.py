@@ -3,9 +3,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from procedo.agents.models.scripted import ScriptedModel, read_script
-from procedo.agents.ports import Answer, ModelRefused, Settings, Usage
-from procedo.core.model import Json
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -15,6 +12,10 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+
+from procedo.agents.models.scripted import ScriptedModel, read_script
+from procedo.agents.ports import Answer, ModelRefused, Settings, Usage
+from procedo.core.model import Json
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from agent_workspace import assemble, bundle, refused, server, toml, workspace
 from chat_server import chat_server, said
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+
 from procedo.agents.ports import ModelFailed, Settings
 from procedo.credentials import MAX_BYTES, Missing, Secret, SecretRef, SecretSource, resolve
 from procedo.errors import InvalidConfig
-from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 pytestmark = pytest.mark.anyio
 VALUE = "s3cr3t-value-0123456789"
@@ -19,7 +20,7 @@ VALUE = "s3cr3t-value-0123456789"
 
 def test_a_secret_shows_nothing_of_itself() -> None:
     secret = Secret(VALUE)
-    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r}", "{:>40}".format(secret), repr([secret]), "%s" % secret]  # noqa: UP031, UP032  # every way that there is
+    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>40}", repr([secret]), str({"a": secret})]
     assert not [text for text in shown if VALUE in text]
     assert secret.reveal() == VALUE
     for copied in (lambda: pickle.dumps(secret), lambda: json.dumps(secret), lambda: copy.deepcopy(secret)):
@@ -35,7 +36,14 @@ def test_a_secret_is_read_from_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "large").write_text("x" * (MAX_BYTES + 1))
     (tmp_path / "raw").write_bytes(b"\xff")
     (tmp_path / "lines").write_text("one\ntwo")
-    for source, name in (("env", "NONE"), ("env", "EMPTY"), ("file", "none"), ("file", "large"), ("file", "raw"), ("file", "lines")):
+    for source, name in (
+        ("env", "NONE"),
+        ("env", "EMPTY"),
+        ("file", "none"),
+        ("file", "large"),
+        ("file", "raw"),
+        ("file", "lines"),
+    ):
         with pytest.raises(Missing, match=name):
             resolve(SecretRef(SecretSource(source), name), environ, tmp_path)
 
@@ -88,8 +96,15 @@ async def test_no_record_and_no_message_and_no_log_holds_a_secret(
     caplog.set_level(logging.DEBUG)
     with chat_server(said(), (401, {"error": f"bad key {VALUE}"})) as chat:
         own = f'[providers.models.openai_compatible.own]\nmodel = "m"\nendpoint = "{chat.endpoint}"\n'
-        more = own + 'api_key = { env = "THE_KEY" }\n' + server("s", more='env = { TOKEN = { file = "token.txt" } }') + bundle("s")
-        text = toml(agent='mcp_bundles = ["all"]', risk='allowed_tools = ["*"]', provider="openai_compatible.own", more=more)
+        more = (
+            own
+            + 'api_key = { env = "THE_KEY" }\n'
+            + server("s", more='env = { TOKEN = { file = "token.txt" } }')
+            + bundle("s")
+        )
+        text = toml(
+            agent='mcp_bundles = ["all"]', risk='allowed_tools = ["*"]', provider="openai_compatible.own", more=more
+        )
         (tmp_path / "token.txt").write_text(VALUE)
         registry = workspace(tmp_path, text, environ={"THE_KEY": VALUE, "PATH": "/usr/bin:/bin"})
         contract = await assemble(registry)
@@ -101,10 +116,17 @@ async def test_no_record_and_no_message_and_no_log_holds_a_secret(
             await model.request(messages, settings, contract.tools, None)
     async with registry.connect(contract) as tools:
         shown = [repr(tools)]
-    shown += [repr(contract), json.dumps(contract.record()), repr(model), str(vars(model)), repr(answer), str(caught.value)]
+    shown += [
+        repr(contract),
+        json.dumps(contract.record()),
+        repr(model),
+        str(vars(model)),
+        repr(answer),
+        str(caught.value),
+    ]
     shown += [repr(registry.settings), caplog.text]
     assert [text for text in shown if VALUE in text] == []
-    assert {"env": "THE_KEY"} == contract.record()["provider"]["credential"]
+    assert contract.record()["provider"]["credential"] == {"env": "THE_KEY"}
     assert chat.headers[0]["authorization"] == f"Bearer {VALUE}"
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 from agent_workspace import assemble, bundle, offered, refused, server, toml, workspace
+
 from procedo.agents.contract import Contract
-from procedo.agents.parts import Effect, Origin, Tool, ToolId
+from procedo.agents.parts import Effect, Origin, ServerBinding, Tool, ToolId
 from procedo.agents.ports import Ceiling, ToolDenied, ToolFailed
 from procedo.agents.refusal import Cause, NotAssembled
 from procedo.core.model import Json
@@ -60,7 +61,9 @@ async def test_a_server_gets_the_environment_of_the_contract_and_nothing_else(tm
     assert "s3cr3t-value" not in repr(contract) + str(contract.record())
 
 
-@pytest.mark.parametrize(("word", "why"), [("fail", "it said: no token=[masked] given"), ("silent", "did not answer within 2 s")])
+@pytest.mark.parametrize(
+    ("word", "why"), [("fail", "it said: no token=[masked] given"), ("silent", "did not answer within 2 s")]
+)
 async def test_a_required_server_that_cannot_be_reached_refuses(tmp_path: Path, word: str, why: str) -> None:
     text = one_server(word, more=f"connect_timeout_secs = {2 if word == 'silent' else 30}")
     reasons = await refused(workspace(tmp_path, text))
@@ -84,7 +87,9 @@ async def test_a_server_that_is_not_there_refuses(tmp_path: Path) -> None:
 
 async def test_excludes_win_over_the_union_of_bundles(tmp_path: Path) -> None:
     more = server("a") + server("b") + bundle("a", "b") + bundle("a", name="less", exclude='"b"')
-    text = toml(agent='mcp_bundles = ["all", "less"]', risk='allowed_tools = ["*"]\nexcluded_tools = ["file_read"]', more=more)
+    text = toml(
+        agent='mcp_bundles = ["all", "less"]', risk='allowed_tools = ["*"]\nexcluded_tools = ["file_read"]', more=more
+    )
     contract = await assemble(workspace(tmp_path, text))
     assert [name for name in offered(contract) if "__" in name] == ["a__echo"]
     assert contract.mcp.excluded == ("b",)
@@ -154,7 +159,7 @@ async def test_a_changed_tool_is_not_called_and_the_next_assembly_is_refused(tmp
     assert [reason.cause for reason in caught.value.reasons] == [Cause.CHANGED]
 
 
-def swap(contract: Contract, binding: object) -> Contract:
+def swap(contract: Contract, binding: ServerBinding) -> Contract:
     """A contract whose server is another program now, as if its files had been exchanged behind our back."""
     from copy import copy
 
@@ -206,6 +211,7 @@ async def test_no_process_outlives_its_connection(tmp_path: Path, how: str) -> N
     registry = workspace(tmp_path, one_server("tools=die,echo", f"child={sign}", more="tool_timeout_secs = 1"))
     contract = await assemble(registry)
     assert await gone([int(word) for word in sign.read_text().split()])
+    ended = ""
     with anyio.CancelScope() as scope:
         try:
             async with registry.connect(contract) as tools:
@@ -220,8 +226,8 @@ async def test_no_process_outlives_its_connection(tmp_path: Path, how: str) -> N
                     scope.cancel()
                     await anyio.sleep_forever()
         except KeyError as error:
-            assert how == "error"
-            assert str(error) == "'of the session'"
+            ended = str(error)
+    assert ended == ("'of the session'" if how == "error" else "")
     assert await gone(pids)
 
 
@@ -253,7 +259,7 @@ class Controls:
         return (Tool(identity, "sop_status", "Tells.", schema, Effect.READ_ONLY, 10.0, repeats=True),)
 
     async def call(self, contract: Contract, name: str, arguments: Json, ceiling: Ceiling) -> str:
-        self.calls.append((name, arguments, ceiling))
+        self.calls.append((f"{contract.actor.acting}: {name}", arguments, ceiling))
         return "told"
 
 
@@ -268,7 +274,7 @@ async def test_a_control_tool_is_never_used_on_a_run_of_its_own_lineage(tmp_path
                 await tools.call(identity, {"run_id": own}, "effect-1")
         assert await tools.call(identity, {"run_id": "run-12"}, "effect-2") == "told"
     (call,) = controls.calls
-    assert call[:2] == ("sop_status", {"run_id": "run-12"})
+    assert call[:2] == ("reviewer: sop_status", {"run_id": "run-12"})
     assert call[2].scopes[0].allow == ("file_read", "sop_status")
     everything = workspace(tmp_path, toml(risk='allowed_tools = ["*"]'), controls=controls)
     assert "sop_status" not in offered(await assemble(everything))

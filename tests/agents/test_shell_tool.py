@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from agent_workspace import assemble, refused, toml, workspace
+
 from procedo.agents import sandbox
 from procedo.agents.parts import Root, Sandbox, SecurityPolicy
 from procedo.agents.ports import ToolDenied, ToolFailed

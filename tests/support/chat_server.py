@@ -29,7 +29,12 @@ def said(content: Json = "fine", **more: Json) -> Json:
     finish = more.pop("finish", "stop")
     usage = more.pop("usage", {"prompt_tokens": 7, "completion_tokens": 3})
     message = {"role": "assistant", "content": content, **more.pop("message", {})}
-    body = {"id": "answer-1", "model": "served-model", "choices": [{"message": message, "finish_reason": finish}], **more}
+    body = {
+        "id": "answer-1",
+        "model": "served-model",
+        "choices": [{"message": message, "finish_reason": finish}],
+        **more,
+    }
     return body if usage is None else {**body, "usage": usage}
 
 

@@ -1,8 +1,8 @@
 """A small MCP server over stdio, as a program: its words on the command line say what it is like.
 
-`tools=a,b` names its tools; `describe=TEXT` changes their description; `fail` ends it at once, `complain` with a secret of its environment on its lips; `silent` never
-answers; `child` leaves a grandchild and writes its process id to the file `pids`; `change` changes its list
-once a tool is called.
+`tools=a,b` names its tools; `describe=TEXT` changes their description; `change` changes its list once a tool
+is called. `fail` ends it at once, `complain` with a secret of its environment on its lips; `silent` never
+answers; `child=FILE` leaves a grandchild and writes both process ids to the file.
 """
 
 import os

@@ -58,7 +58,7 @@ class Contract:
 
     def __post_init__(self, seal: Seal) -> None:
         if seal is not SEAL:
-            raise TypeError("only Registry.assemble builds a contract")
+            raise TypeError("only the registry of agents builds a contract")
         object.__setattr__(self, "_by_name", {tool.offered: tool for tool in self.tools})
         object.__setattr__(self, "_by_id", {tool.id: tool for tool in self.tools})
         object.__setattr__(self, "digest", digest(self.record()))
