@@ -22,6 +22,7 @@ _log: Final = logging.getLogger("procedo.carrier")
 
 _IDLE_S: Final = 5.0
 """How long a worker waits at most before it looks again, in seconds."""
+_GLANCE_S: Final = 0.1
 _FIRST_DELAY_S: Final = 0.5
 _LONGEST_DELAY_S: Final = 300.0
 
@@ -43,6 +44,7 @@ class Embedded:
         self._lease = timedelta(seconds=lease_s)
         self._concurrency = concurrency
         self._owner = uuid.uuid4().hex
+        self._at_work = 0
 
     async def install(self) -> None:
         """See `Carrier.install`. The jobs' table is part of the store's schema."""
@@ -58,6 +60,17 @@ class Embedded:
             while True:
                 await room.acquire()
                 group.start_soon(self._carry, await self._next_claim(), perform, room)
+
+    async def drained(self, seconds: float) -> None:
+        """Wait until this worker has nothing at hand and nothing is due, at most so many seconds."""
+        with anyio.move_on_after(seconds):
+            while self._at_work or await self._is_due():
+                await self._store.changed(_GLANCE_S)
+
+    async def _is_due(self) -> bool:
+        now = self._clock.now()
+        due = await self._due(now)
+        return due is not None and due <= now
 
     # --- claiming --------------------------------------------------------------------------------
 
@@ -82,7 +95,14 @@ class Embedded:
         return await self._store.read(lambda reader: reader.next_job_at(now))
 
     async def _claimed(self, now: datetime) -> Claim | None:
-        return await self._store.write(lambda writer: writer.claim_job(self._owner, now, now + self._lease))
+        claim = None
+        self._at_work += 1
+        try:
+            claim = await self._store.write(lambda writer: writer.claim_job(self._owner, now, now + self._lease))
+        finally:
+            if claim is None:
+                self._at_work -= 1
+        return claim
 
     async def _changed_or_due(self, now: datetime, due: datetime | None) -> None:
         if due is None:
@@ -108,6 +128,7 @@ class Embedded:
                 await self._settle(claim, await self._performed(claim, perform))
                 group.cancel_scope.cancel()
         finally:
+            self._at_work -= 1
             room.release()
 
     async def _performed(self, claim: Claim, perform: Callable[[Claim], Awaitable[None]]) -> bool:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,8 @@ STATUS_STYLE: Final = {
     "cancelled": "red",
 }
 _LONGEST_VALUE: Final = 4000
+_TELLING_S: Final = 5.0
+"""How long a command stays for notices that it caused, in seconds."""
 
 
 def status_words(status: str) -> str:
@@ -150,7 +153,13 @@ def report(call: Call, snapshot: "Snapshot") -> None:
 
 async def follow(call: Call, app: "App", snapshot: "Snapshot") -> "Snapshot":
     """Let the server's own steps go on until somebody else has to act, the run ended, or `--wait` is over."""
-    if snapshot.run.status.final or call["wait"] <= 0:
+    if call["wait"] <= 0:
         return snapshot
-    with Progress(Output.of(sys.stderr, call.environ, json=call.json)) as progress:
-        return await app.runs.wait(snapshot.run.id, call.surface(), call["wait"], progress.show)
+    if not snapshot.run.status.final:
+        with Progress(Output.of(sys.stderr, call.environ, json=call.json)) as progress:
+            snapshot = await app.runs.wait(snapshot.run.id, call.surface(), call["wait"], progress.show)
+    if app.settings.notices.routes:
+        # No server may be running that would tell people after this command has ended.
+        await app.carrier.drained(_TELLING_S)
+        snapshot = replace(snapshot, tellings=(await app.runs.look(snapshot.run.id)).tellings)
+    return snapshot
