@@ -102,7 +102,7 @@ async def test_a_new_gate_appears_in_an_open_list_and_a_decided_one_leaves_it(sc
         link = page.get_by_role("link", name="May step 1")
         await link.wait_for()
         assert await page.title() == "(1) Inbox · procedo"
-        assert await page.get_by_role("status").inner_text() == "The list has changed."
+        assert await page.get_by_role("status").text_content() == "The list has changed."
         await link.focus()
         await letter(screen)
         await page.get_by_role("link", name="Release step 2").wait_for()

@@ -51,6 +51,14 @@ async def test_an_amended_field_goes_on_and_the_page_shows_what_was_changed(desk
         after = await ida.answer("amend", value="Closed Tuesday.\r\nSorry.")
     assert "Approved with a change" in after.text
     assert "removed: Closed Monday. + added: Closed Tuesday." in after.text
+    story = (
+        "Step 1, Draft: completed",
+        "approved with a change a moment",
+        "Step 2, Judge: completed",
+        "Step 3, Send: open",
+    )
+    places = [after.text.index(part) for part in story]
+    assert places == sorted(places), "in the order of happening"
     state = await desk.app.runs.history(run.run.id)
     assert state.executions[1].closing is not None
     assert state.executions[1].closing.output == {"body": "Closed Tuesday.\nSorry.", "title": "Pool"}

@@ -23,7 +23,7 @@ __all__ = ["gate_page", "gate_version", "previous"]
 _WHOLE: Final = 1_000_000_000
 _LONGEST_RESULT: Final = 4_000
 _DECIDED, _ENDED, _BEGUN = range(3)
-"""What happens at the same moment follows in this order."""
+"""What happens at the same moment follows in this order; what is still open comes last."""
 _KINDS: Final[Mapping[str, str]] = {
     "approval": "approval before a step",
     "checkpoint": "checkpoint",
@@ -171,5 +171,5 @@ def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator
             word = "expired" if gate.expired else _PAST[gate.verdict]
             who = Happening(when(gate.decided_at, now), f"Gate {gate.code}: {word}", f"by {gate.decided_by}{comment}")
             lines.append((gate.decided_at, _DECIDED, who))
-    lines.sort(key=lambda line: line[:2])
+    lines.sort(key=lambda line: (line[1] == _BEGUN, *line[:2]))
     return (happening for _, _, happening in lines)
