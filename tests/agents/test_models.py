@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -116,7 +117,7 @@ async def test_a_history_is_sent_as_the_form_wants_it() -> None:
             [ToolReturnPart("file_read", "text of a", "c1"), ToolReturnPart("file_read", "no", "c2", outcome="denied")],
             instructions="You review.",
         ),
-        ModelResponse([TextPart("so "), TextPart("far"), ToolCallPart("file_read", {"path": "c"}, "c3")]),
+        ModelResponse([TextPart("so "), TextPart("far"), ToolCallPart("file_read", "[broken", "c3")]),
         ModelRequest([ToolReturnPart("file_read", {"a": 1}, "c3")], instructions="You review."),
     ]
     with chat_server(said()) as chat:
@@ -131,7 +132,7 @@ async def test_a_history_is_sent_as_the_form_wants_it() -> None:
         {"role": "assistant", "content": None, "tool_calls": [call("c1", '{"path":"a"}'), call("c2", '{"path":"b"}')]},
         {"role": "tool", "tool_call_id": "c1", "content": "text of a"},
         {"role": "tool", "tool_call_id": "c2", "content": "no"},
-        {"role": "assistant", "content": "so far", "tool_calls": [call("c3", '{"path":"c"}')]},
+        {"role": "assistant", "content": "so far", "tool_calls": [call("c3", '{"invalid":"[broken"}')]},
         {"role": "tool", "tool_call_id": "c3", "content": '{"a":1}'},
     ]
 
@@ -236,5 +237,6 @@ async def test_a_model_without_tool_calls_is_held_to_a_schema() -> None:
 
 def test_no_vendors_package_is_imported_before_it_is_used() -> None:
     code = "import sys, procedo.agents.registry; print({'openai', 'anthropic', 'pydantic_ai'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     assert done.stdout == "set()\n"

@@ -1,6 +1,8 @@
 """Our history as a request in the OpenAI chat form."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
@@ -115,7 +117,7 @@ def _told_before(message: ModelResponse, *, by_schema: bool) -> list[Json]:
     text = "".join(part.content for part in message.parts if isinstance(part, TextPart))
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if by_schema:
-        lines = [canonical({"tool": call.tool_name, "args": call.args_as_dict()}) for call in calls]
+        lines = [canonical({"tool": call.tool_name, "args": _arguments(call)}) for call in calls]
         content = "\n".join([*([text] if text else []), *lines])
         return [{"role": "assistant", "content": content}] if content else []
     if not calls:
@@ -124,11 +126,26 @@ def _told_before(message: ModelResponse, *, by_schema: bool) -> list[Json]:
         {
             "id": call.tool_call_id,
             "type": "function",
-            "function": {"name": call.tool_name, "arguments": call.args_as_json_str()},
+            "function": {"name": call.tool_name, "arguments": canonical(_arguments(call))},
         }
         for call in calls
     ]
     return [{"role": "assistant", "content": text or None, "tool_calls": wire}]
+
+
+def _arguments(call: ToolCallPart) -> Json:
+    """The arguments as an object. What was no object when it came goes back under a name that says so."""
+    if isinstance(call.args, dict):
+        return call.args
+    try:
+        value = json.loads(call.args or "{}", parse_constant=_refused)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"invalid": call.args}
+
+
+def _refused(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON")
 
 
 def _described(parameters: ModelRequestParameters) -> str:
