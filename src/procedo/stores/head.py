@@ -1,9 +1,7 @@
 """A run and the row that heads it: columns for what is asked about, one small JSON for the rest."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, Final
 
 from procedo.core.state import Execution, Fan, Gate, Run, Status
@@ -11,7 +9,7 @@ from procedo.ports import Summary
 from procedo.stores.codec import FORMAT, Body, Origin, encode
 from procedo.stores.jsontext import instant, moment
 
-__all__ = ["COLUMNS", "SUMMARY", "altered", "columns", "reason", "run_of", "summary", "summary_of"]
+__all__ = ["COLUMNS", "SUMMARY", "columns", "reason", "run_of", "summary", "summary_of"]
 
 COLUMNS: Final = (
     "id", "sop", "digest", "version", "status", "reason", "started_at", "active_at", "ended_at", "key",
@@ -20,19 +18,6 @@ COLUMNS: Final = (
 """The columns that `columns` gives, in order; the last output has columns of its own."""
 
 SUMMARY: Final = "id, sop, version, digest, status, reason, started_at, active_at, ended_at, gates, parent_run"
-
-
-_PLACES: Final = {one.name: place for place, one in enumerate(fields(Run))}
-_values: Final = attrgetter(*_PLACES)
-
-
-def altered(run: Run, **changes: object) -> Run:
-    """The run with other values in some fields."""
-    # `dataclasses.replace` costs twice as much, and this is done several times for each transition.
-    values = list(_values(run))
-    for name, value in changes.items():
-        values[_PLACES[name]] = value
-    return Run(*values)
 
 
 def _moment(value: datetime | None) -> str | None:

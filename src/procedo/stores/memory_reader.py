@@ -6,10 +6,11 @@ from datetime import datetime
 
 from procedo.core.access import Login, Token
 from procedo.core.admission import Load
+from procedo.core.altered import altered
 from procedo.core.notice import Telling
 from procedo.core.state import Execution, Gate, Run, Status, StepState
 from procedo.ports import Definition, Filter, Job, OpenGate, Record, StoredKey, Summary
-from procedo.stores.head import altered, summary_of
+from procedo.stores.head import summary_of
 from procedo.stores.memory_sessions import MemorySessionReader, Sessions
 
 __all__ = ["Contents", "Kept", "MemoryReader", "StoredJob"]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from procedo.core.altered import altered
 from procedo.core.messages import Event
 from procedo.core.model import EMPTY
 from procedo.core.state import Run
 from procedo.errors import Conflict, StoreError
 from procedo.ports import StoredKey
-from procedo.stores.head import altered
 
 __all__ = ["Position", "as_loaded", "check", "key_taken", "sealed"]
 

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from procedo.core.admission import Load
+from procedo.core.altered import altered
 from procedo.core.model import EMPTY, Json
 from procedo.core.state import Arrival, Execution, Fan, Gate, Run, Status, StepState
 from procedo.ports import Definition, Filter, OpenGate, Record, StoredKey, Summary
 from procedo.stores import sqlite_jobs
 from procedo.stores.codec import Body, Origin, decode
-from procedo.stores.head import COLUMNS, SUMMARY, altered, run_of, summary
+from procedo.stores.head import COLUMNS, SUMMARY, run_of, summary
 from procedo.stores.jsontext import instant, moment, parsed
 from procedo.stores.ledger import missing, records
 from procedo.stores.recent import Known, Recent
