@@ -10,8 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from procedo.access.ownership import OwnStore
 from procedo.access.tokens import Tokens
@@ -34,6 +36,10 @@ from procedo.stores.codec import decode_event
 from procedo.stores.embedded import Embedded
 from procedo.stores.sqlite import SqliteStore
 from procedo.transition import Transitions
+
+if TYPE_CHECKING:
+    from procedo.agents.registry import Registry
+    from procedo.sessions import Sessions
 
 __all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app", "surroundings"]
 
@@ -106,12 +112,18 @@ def _delegate(settings: Settings, runs: Runs, store: Store, clock: Clock) -> Del
     """Carries out steps of agents. The registry and what it needs are imported at the first such step."""
 
     async def carry_out(claim: Claim, snapshot: Snapshot, execution: Execution) -> None:
-        from procedo.agents.registry import Registry
-        from procedo.sessions import Sessions
-
-        await Sessions(Registry(settings, os.environ), runs, store, clock).carry_out(claim, snapshot, execution)
+        sessions, registry = await anyio.to_thread.run_sync(_late)
+        await sessions(registry(settings, os.environ), runs, store, clock).carry_out(claim, snapshot, execution)
 
     return carry_out
+
+
+def _late() -> "tuple[type[Sessions], type[Registry]]":
+    # In a thread: what the model layer imports takes a while, and callers are to be answered meanwhile.
+    from procedo.agents.registry import Registry
+    from procedo.sessions import Sessions
+
+    return Sessions, Registry
 
 
 def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:

@@ -152,14 +152,18 @@ class Driver:
         scope.cancel()
 
     async def _wanted(self, job: Job) -> bool:
-        """False when the execution is closed, or when a person has to decide about a capability first.
+        """False when the execution is closed, or when a person has to decide about it first.
 
-        A session that is halted has asked something itself, and goes on to ask the rest.
+        A session that has asked about its own calls is halted by itself, and comes to its end.
         """
-        execution = (await self._runs.look(job.run_id)).run.executions.get(job.subject)
+        run = (await self._runs.look(job.run_id)).run
+        execution = run.executions.get(job.subject)
         if execution is None or execution.phase.closed:
             return False
-        return execution.phase is not Phase.HALTED or execution.performer is Performer.AGENT
+        if execution.phase is not Phase.HALTED:
+            return True
+        asked = [gate for gate in run.open_gates if gate.execution == execution.id]
+        return execution.performer is Performer.AGENT and all(gate.call for gate in asked)
 
     async def _finish(self, claim: Claim, status: Phase, output: Json, reason: str) -> None:
         command = m.Finish(claim.job.subject, claim.fence, status, output, reason)

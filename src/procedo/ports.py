@@ -306,6 +306,12 @@ class Writer(Reader, Protocol):
         Raises `Conflict` when the session was begun under a newer claim than `row.fence`.
         """
 
+    def end_session(self, run_id: str, execution_id: str, reason: str, at: datetime) -> None:
+        """End a session as cancelled that has no end of its own, with calls that run as interrupted.
+
+        Nobody writes to it any more.
+        """
+
     def put_telling(self, telling: Telling) -> None:
         """Keep what became of telling a route about a gate, in place of what was kept for both before."""
 

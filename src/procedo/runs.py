@@ -4,7 +4,6 @@ The verbs hold no rule about runs: those are in `core`. What is here is which tr
 whose call it was, and how long a caller waits for what happens behind it.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,11 +14,13 @@ from procedo.core import messages as m
 from procedo.core.admission import admit
 from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import digest
+from procedo.core.session import SessionRow, Transcript
 from procedo.core.state import Execution, Gate, Parent, Phase, Principal, Run, Status, Verdict
 from procedo.definitions import pinned_entry, sub_procedures
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 from procedo.intake import check_size, checked_inputs, key_of
 from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Record, Store, StoredKey, Summary, Writer
+from procedo.references import check_name, gate_of
 from procedo.sopfile.library import Entry, Library
 from procedo.statefile import StateFiles
 from procedo.successor import succession
@@ -55,6 +56,7 @@ class History:
     executions: tuple[Execution, ...]
     gates: tuple[Gate, ...]
     records: tuple[Record, ...]
+    sessions: tuple[SessionRow, ...] = ()
 
 
 class Runs:
@@ -205,7 +207,7 @@ class Runs:
         lasting: bool = False,
     ) -> Snapshot:
         """Answer at a gate, named by its id or short code. `run_id`, when given, must be the gate's own run."""
-        found = await self._store.read(lambda reader: _gate(reader, reference))
+        found = await self._store.read(lambda reader: gate_of(reader, reference))
         if run_id is not None and found.run_id != run_id:
             message = f"Gate {reference} does not belong to run {run_id}."
             raise Refused("other_run", message, "Name the gate together with its own run.")
@@ -280,11 +282,25 @@ class Runs:
         run_id = await self._store.write(lambda writer: self._state_files.adopt(writer, snapshot))
         return await self.state(run_id, surface)
 
-    async def command(self, run_id: str, command: m.Command, by: Principal = SYSTEM) -> Snapshot:
-        """Apply a command in one transaction. Raises what it was refused with."""
+    async def command(
+        self,
+        run_id: str,
+        command: m.Command,
+        by: Principal = SYSTEM,
+        *further: m.Command,
+        delegating: str | None = None,
+    ) -> Snapshot:
+        """Apply a command, and `further` ones behind it, in one transaction. Raises what it was refused with.
+
+        `delegating` is the principal key of whom `by` acts for; None: whoever started the run.
+        """
 
         def work(writer: Writer) -> Outcome:
-            return self._transitions.apply(writer, run_id, command, by)
+            outcome = self._transitions.apply(writer, run_id, command, by, delegating)
+            for one in further:
+                if outcome.refusal is None:
+                    outcome = self._transitions.apply(writer, run_id, one, by, delegating)
+            return outcome
 
         outcome = await self._store.write(work)
         if outcome.snapshot is not None:
@@ -329,7 +345,7 @@ class Runs:
         """A gate by id or short code, and its run. Raises `NotFound`, or `Refused` for a code of several gates."""
 
         def work(reader: Reader) -> tuple[OpenGate, Snapshot]:
-            found = _gate(reader, reference)
+            found = gate_of(reader, reference)
             return found, self._look(reader, found.run_id)
 
         return await self._store.read(work)
@@ -351,7 +367,7 @@ class Runs:
         def work(reader: Reader) -> tuple[Summary, ...]:
             found = reader.runs(wanted)
             if wanted.sop is not None and not found:
-                _check_name(wanted.sop, {entry.name for entry in self._library.entries()}, reader)
+                check_name(wanted.sop, {entry.name for entry in self._library.entries()}, reader)
             return found
 
         return await self._store.read(work)
@@ -362,7 +378,16 @@ class Runs:
         def work(reader: Reader) -> History:
             snapshot = self._look(reader, run_id)
             executions, gates = reader.executions(run_id), reader.gates(run_id)
-            return History(snapshot, executions, gates, reader.records(run_id))
+            return History(snapshot, executions, gates, reader.records(run_id), reader.sessions(run_id))
+
+        return await self._store.read(work)
+
+    async def transcript(self, run_id: str, execution_id: str) -> Transcript | None:
+        """What the agent of an execution said and did; None when it was not carried out by one. Raises `NotFound`."""
+
+        def work(reader: Reader) -> Transcript | None:
+            self._look(reader, run_id)
+            return reader.session(run_id, execution_id)
 
         return await self._store.read(work)
 
@@ -376,22 +401,3 @@ class Runs:
 
     async def _published(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, state_files=await self._state_files.publish(snapshot.run))
-
-
-def _gate(reader: Reader, reference: str) -> OpenGate:
-    found = reader.find_gate(reference.strip())
-    if not found:
-        raise NotFound("unknown_gate", f"There is no gate {reference!r}.", "The inbox lists the open gates.")
-    still_open = [g for g in found if g.gate.open]
-    if len(found) > 1 and len(still_open) != 1:
-        named = ", ".join(g.gate.id for g in found)
-        raise Refused("ambiguous_gate", f"Several gates have the code {reference!r}: {named}.", "Use the whole id.")
-    return still_open[0] if still_open else found[0]
-
-
-def _check_name(name: str, known: set[str], reader: Reader) -> None:
-    known = known | {summary.sop for summary in reader.runs(Filter())}
-    if name not in known:
-        near = difflib.get_close_matches(name, sorted(known), 3)
-        hint = f"Did you mean {', '.join(near)}?" if near else "sop_list shows the names."
-        raise NotFound("unknown_sop", f"There is no procedure {name!r}.", hint, near)

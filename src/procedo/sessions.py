@@ -1,30 +1,58 @@
 """From a claimed execution of an agent to its end: assemble, carry out, ask or finish.
 
 What happens is told to the engine by commands with the claim's fence. An agent that cannot be assembled
-is a failed attempt whose record names it as intended, and no model or tool is called.
+is a failed attempt whose record names it as intended and nobody as acting; no model or tool is called.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from procedo.agents.brief import brief_of
+from procedo.agents.contract import Contract
+from procedo.agents.ending import Ending
 from procedo.agents.journal import Journal
 from procedo.agents.ledger import StoreLedger
-from procedo.agents.ports import Ceiling, Delegation, Workbench
+from procedo.agents.limits import Limits
+from procedo.agents.ports import Ceiling, Delegation, StepBrief, Workbench
+from procedo.agents.questions import Questions
 from procedo.agents.refusal import NotAssembled
-from procedo.agents.session import Ending, Session
+from procedo.agents.session import Session
 from procedo.agents.toolcalls import ToolCalls
+from procedo.agents.turns import Turns
 from procedo.core import messages as m
 from procedo.core.principal import Principal, PrincipalKind, Source
-from procedo.core.session import SessionRow, SessionState
-from procedo.core.state import Execution, Gate, GateKind, Phase, Run
+from procedo.core.session import SessionRow, SessionState, Transcript
+from procedo.core.state import Execution, Gate, Phase, Run
 from procedo.ports import Claim, Clock, Store
 from procedo.runs import Runs, Surface
-from procedo.transition import Snapshot
+from procedo.transition import SYSTEM, Snapshot
 
 __all__ = ["Sessions"]
 
 _RUNNER: Final = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One claimed execution: for whom its agent acts, and what is known of its session."""
+
+    claim: Claim
+    snapshot: Snapshot
+    execution: Execution
+    delegation: Delegation
+    known: Transcript | None
+
+    @property
+    def run(self) -> Run:
+        return self.snapshot.run
+
+    @property
+    def agent(self) -> Principal:
+        return Principal(Source.SYSTEM, self.execution.agent, PrincipalKind.AGENT)
+
+    @property
+    def delegating(self) -> str:
+        return Principal(Source.HOST, self.delegation.delegating, PrincipalKind.AGENT).key
 
 
 class Sessions:
@@ -39,79 +67,111 @@ class Sessions:
 
     async def carry_out(self, claim: Claim, snapshot: Snapshot, execution: Execution) -> None:
         """Bring an execution to its end or to its next question."""
-        run, actor = snapshot.run, Principal(Source.SYSTEM, execution.agent, PrincipalKind.AGENT)
-        await self._runs.command(run.id, m.Begin(execution.id, claim.fence, repeatable=True), actor)
+        run = snapshot.run
         known = await self._store.read(lambda reader: reader.session(run.id, execution.id))
-        row = await self._head(claim, run, execution)
-        recorded = known.session.contract if known is not None else None
-        brief = brief_of(snapshot.sop, run, execution)
-        delegation = await self._delegation(run, execution)
-        surface = Surface(run.starter, run.can_ask, run.route, ceiling=run.ceiling)
+        work = _Work(claim, snapshot, execution, await self._delegation(run, execution), known)
+        if known is not None and known.session.state.final:
+            # It ended before, and its process with it: what is left is to tell the result.
+            row = known.session
+            await self._finish(work, Ending(row.state, row.output, row.reason))
+            return
         try:
-            contract = await self._workbench.assemble(
-                execution.agent,
-                surface=surface,
-                ceiling=Ceiling(run.ceiling),
-                step=brief,
-                delegation=delegation,
-                recorded=recorded,
-            )
+            contract = await self._assembled(work)
+            ending = await self._session(work, contract)
+        except NotAssembled as error:
+            ending = Ending(SessionState.REFUSED, reason=str(error))
+            journal = await Journal.open(self._store, self._clock, self._row(work), known)
+            await journal.settle("its process ended while it ran")
+            await journal.write(head={"state": ending.state, "reason": ending.reason})
+        if ending.state is not SessionState.PARKED:
+            await self._finish(work, ending)
+
+    async def _assembled(self, work: _Work) -> Contract:
+        run, recorded = work.run, work.known.session.contract if work.known is not None else None
+        brief = brief_of(work.snapshot.sop, run, work.execution)
+        if recorded is not None:
+            # A session goes on with the step as it was shown to it, whatever happened beside it since.
+            brief = StepBrief(recorded["seed"]["context"], brief.scope, brief.output_schema)
+        return await self._workbench.assemble(
+            work.execution.agent,
+            surface=Surface(run.starter, run.can_ask, run.route, ceiling=run.ceiling),
+            ceiling=Ceiling(run.ceiling),
+            step=brief,
+            delegation=work.delegation,
+            recorded=recorded,
+        )
+
+    async def _session(self, work: _Work, contract: Contract) -> Ending:
+        model = self._workbench.model(contract)
+        async with self._workbench.connect(contract) as connections:
+            await self._begin(work, contract)
             row = replace(
-                row,
+                self._row(work),
                 contract=contract.record(),
                 contract_digest=contract.digest,
                 runner=contract.runner,
                 scripted=contract.provider.scripted,
             )
-            journal = await Journal.open(self._store, self._clock, row, known)
-            model = self._workbench.model(contract)
-            async with self._workbench.connect(contract) as connections:
-                calls = ToolCalls(contract, journal, connections, self._ledger, self._clock)
-                calls.gates = await self._gates(run.id, execution.id)
-                ending = await Session(contract, journal, model, calls, self._ledger, self._clock).carry_out()
-        except NotAssembled as error:
-            journal = await Journal.open(self._store, self._clock, row, known)
-            ending = Ending(SessionState.REFUSED, reason=str(error))
-            actor = Principal(Source.SYSTEM, "procedo", PrincipalKind.SYSTEM)
-        await journal.write(head={"state": ending.state, "reason": ending.reason})
-        await self._tell(claim, run, execution, ending, actor, policy=_policy_of(journal), limit_s=_limit_of(journal))
+            journal = await Journal.open(self._store, self._clock, row, work.known)
+            limits = Limits(contract, journal, self._ledger, self._clock)
+            turns = Turns(contract, journal, model, limits, self._clock)
+            questions = Questions(contract.actor, await self._gates(work.run.id, work.execution.id))
+            calls = ToolCalls(contract, journal, connections, self._ledger, self._clock, questions)
+            ending = await Session(contract, journal, turns, calls, limits, self._clock).carry_out()
+        await journal.write(head={"state": ending.state, "reason": ending.reason, "output": ending.output})
+        if ending.questions:
+            await self._ask(work, contract, ending)
+        return ending
 
-    async def _tell(
-        self,
-        claim: Claim,
-        run: Run,
-        execution: Execution,
-        ending: Ending,
-        actor: Principal,
-        *,
-        policy: str | None,
-        limit_s: float,
-    ) -> None:
-        for question in ending.questions:
-            key = question.call.key
-            command: m.Command = m.Ask(
-                execution.id, claim.fence, key, question.kind, question.why, question.content, policy, limit_s
+    async def _begin(self, work: _Work, contract: Contract) -> None:
+        acting = m.Acting(
+            agent=contract.actor.acting,
+            delegating=contract.actor.delegating,
+            depth=contract.actor.depth,
+            contract=contract.digest,
+            scripted=contract.provider.scripted,
+        )
+        command = m.Begin(work.execution.id, work.claim.fence, repeatable=True, acting=acting)
+        await self._runs.command(work.run.id, command, work.agent, delegating=work.delegating)
+
+    async def _ask(self, work: _Work, contract: Contract, ending: Ending) -> None:
+        """Put all questions at once, so that a crash leaves either every one of them or none."""
+        approvals = contract.approvals
+        first, *further = [
+            m.Ask(
+                work.execution.id,
+                work.claim.fence,
+                question.call.key,
+                question.kind,
+                question.why,
+                question.content,
+                approvals.policy,
+                approvals.timeout_s,
             )
-            await self._runs.command(run.id, command, actor)
-        if ending.state is SessionState.PARKED:
-            return
-        good = ending.state is SessionState.COMPLETED
-        reason = "" if good else f"agent {execution.agent!r} is {ending.state}: {ending.reason}"
-        status = Phase.COMPLETED if good else Phase.FAILED
-        command = m.Finish(execution.id, claim.fence, status, ending.output, reason, actor.key)
-        await self._runs.command(run.id, command, actor)
+            for question in ending.questions
+        ]
+        await self._runs.command(work.run.id, first, work.agent, *further, delegating=work.delegating)
 
-    async def _head(self, claim: Claim, run: Run, execution: Execution) -> SessionRow:
-        now = self._clock.now()
+    async def _finish(self, work: _Work, ending: Ending) -> None:
+        good = ending.state is SessionState.COMPLETED
+        # Nobody acted where nobody could be assembled.
+        actor = SYSTEM if ending.state is SessionState.REFUSED else work.agent
+        reason = "" if good else f"agent {work.execution.agent!r} is {ending.state}: {ending.reason}"
+        status = Phase.COMPLETED if good else Phase.FAILED
+        command = m.Finish(work.execution.id, work.claim.fence, status, ending.output, reason, actor.key)
+        await self._runs.command(work.run.id, command, actor, delegating=work.delegating)
+
+    def _row(self, work: _Work) -> SessionRow:
+        now, delegation = self._clock.now(), work.delegation
         return SessionRow(
-            run_id=run.id,
-            execution_id=execution.id,
-            agent=execution.agent,
-            delegating=run.host_agent,
-            root=run.starter.key,
-            depth=(await self._delegation(run, execution)).depth,
+            run_id=work.run.id,
+            execution_id=work.execution.id,
+            agent=work.execution.agent,
+            delegating=delegation.delegating,
+            root=delegation.root,
+            depth=delegation.depth,
             runner=_RUNNER,
-            fence=claim.fence,
+            fence=work.claim.fence,
             started_at=now,
             active_at=now,
         )
@@ -132,17 +192,7 @@ class Sessions:
             lineage=tuple(lineage),
         )
 
-    async def _gates(self, run_id: str, execution_id: str) -> dict[tuple[str, GateKind], Gate]:
-        """The questions of a session, the newest of each call and kind."""
+    async def _gates(self, run_id: str, execution_id: str) -> tuple[Gate, ...]:
+        """The questions that this session has asked, in order."""
         gates = await self._store.read(lambda reader: reader.gates(run_id))
-        return {(gate.call, gate.kind): gate for gate in gates if gate.execution == execution_id and gate.call}
-
-
-def _policy_of(journal: Journal) -> str | None:
-    contract = journal.head.contract
-    return contract["approvals"]["policy"] if isinstance(contract, dict) else None
-
-
-def _limit_of(journal: Journal) -> float:
-    contract = journal.head.contract
-    return float(contract["approvals"]["timeout_s"]) if isinstance(contract, dict) else 0.0
+        return tuple(gate for gate in gates if gate.execution == execution_id and gate.call)

@@ -21,7 +21,7 @@ from procedo.core.machine import decide
 from procedo.core.model import Sop
 from procedo.core.needs import executions_needed, steps_needed
 from procedo.core.notice import Telling
-from procedo.core.state import Principal, PrincipalKind, Run, Source
+from procedo.core.state import Performer, Principal, PrincipalKind, Run, Source
 from procedo.errors import NotFound, Refused, StoreError
 from procedo.ports import Attribution, Carrier, Definition, Job, OpenGate, Reader, Writer
 
@@ -123,10 +123,19 @@ class Transitions:
                 run = reader.with_executions(run, further)
         if isinstance(command, m.Decide):
             run = reader.with_gate(run, command.gate_id)
+        elif isinstance(command, m.Ask):
+            for gate in reader.gates(run.id):
+                if (gate.execution, gate.call) == (command.execution_id, command.call):
+                    run = reader.with_gate(run, gate.id)
         return run
 
-    def apply(self, writer: Writer, run_id: str, command: m.Command, by: Principal) -> Outcome:
-        """Decide about a command and commit what follows from it."""
+    def apply(
+        self, writer: Writer, run_id: str, command: m.Command, by: Principal, delegating: str | None = None
+    ) -> Outcome:
+        """Decide about a command and commit what follows from it.
+
+        `delegating` is the principal key of whom `by` acts for; None: whoever started the run.
+        """
         try:
             sop, run = self.load(writer, run_id, command)
         except NotFound as error:
@@ -135,7 +144,7 @@ class Transitions:
             self._commit(writer, sop, run, m.Tick(), SYSTEM)
             sop, run = self.load(writer, run_id, command)
         try:
-            after = self._commit(writer, sop, run, command, by)
+            after = self._commit(writer, sop, run, command, by, delegating)
         except Refused as error:
             return Outcome(self.snapshot(writer, sop, run), error)
         return Outcome(replace(self.snapshot(writer, sop, after), replayed=after is run))
@@ -147,11 +156,19 @@ class Transitions:
         after = self._save(writer, None, events, by, moment.now)
         return self.snapshot(writer, sop, after)
 
-    def _commit(self, writer: Writer, sop: Sop, run: Run, command: m.Command, by: Principal) -> Run:
+    def _commit(
+        self,
+        writer: Writer,
+        sop: Sop,
+        run: Run,
+        command: m.Command,
+        by: Principal,
+        delegating: str | None = None,
+    ) -> Run:
         events = decide(sop, run, command, self._moment(writer, sop, run))
         if not events:
             return run
-        return self._save(writer, run, events, by, self._now())
+        return self._save(writer, run, events, by, self._now(), delegating)
 
     def _moment(self, writer: Writer, sop: Sop, run: Run) -> Moment:
         slot = None
@@ -160,7 +177,15 @@ class Transitions:
         settings = self._settings
         return Moment(self._now(), settings.limits, settings.policies, settings.default_policy, slot)
 
-    def _save(self, writer: Writer, before: Run | None, events: Sequence[m.Event], by: Principal, now: datetime) -> Run:
+    def _save(
+        self,
+        writer: Writer,
+        before: Run | None,
+        events: Sequence[m.Event],
+        by: Principal,
+        now: datetime,
+        delegating: str | None = None,
+    ) -> Run:
         after = before
         for event in events:
             after = evolve(after, event, now)
@@ -168,7 +193,8 @@ class Transitions:
             raise StoreError("no_event", "A transition without an event cannot be saved.")
         after = replace(after, revision=after.revision + 1)
         root = after.starter.key
-        saved = writer.save(before, after, events, Attribution(by.key, root, root), now)
+        saved = writer.save(before, after, events, Attribution(by.key, delegating or root, root), now)
+        _end_sessions(writer, before, after, now)
         self.emit(writer, effects(before, saved, events), saved)
         return saved
 
@@ -216,3 +242,13 @@ class Transitions:
                     children.append(self.snapshot(reader, *self.load(reader, summary.run_id)))
         told = reader.tellings(run.id) if found and self._settings.notices.routes else ()
         return Snapshot(sop, run, actions(sop, run), policies, tuple(children), tellings=told)
+
+
+def _end_sessions(writer: Writer, before: Run | None, after: Run, now: datetime) -> None:
+    """End the sessions whose executions were closed by others: nobody writes to them any more, wherever they work."""
+    still_open = {execution.id for execution in after.open_executions}
+    for execution in () if before is None else before.open_executions:
+        if execution.performer is Performer.AGENT and execution.id not in still_open:
+            closed = after.executions.get(execution.id)
+            reason = closed.closing.reason if closed is not None and closed.closing is not None else ""
+            writer.end_session(after.id, execution.id, reason, now)

@@ -24,6 +24,7 @@ T = TypeVar("T")
 PASSED_ON: Final = frozenset(
     {
         "definition",
+        "end_session",
         "key",
         "load",
         "put_definition",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from procedo.core.access import Access, Role
 from procedo.core.model import Json
+from procedo.core.session import Transcript
 from procedo.core.state import Status, Verdict
 from procedo.errors import NotFound, Refused
 from procedo.ports import Filter, OpenGate, Summary
@@ -130,6 +131,11 @@ class Permitted(Runs):
         """See `Runs.history`."""
         self._access.require(Role.VIEW)
         return await self._runs.history(run_id)
+
+    async def transcript(self, run_id: str, execution_id: str) -> Transcript | None:
+        """See `Runs.transcript`."""
+        self._access.require(Role.VIEW)
+        return await self._runs.transcript(run_id, execution_id)
 
     async def counts(self) -> Mapping[Status, int]:
         """See `Runs.counts`."""

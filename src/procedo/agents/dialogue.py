@@ -21,9 +21,23 @@ from pydantic_ai.messages import (
 )
 
 from procedo.core.model import Json
+from procedo.core.outputs import canonical
 from procedo.core.session import CallRow, Message
 
-__all__ = ["LIBRARY", "dump", "first_request", "fitting", "load", "nudge", "results", "spoken", "with_own_ids"]
+__all__ = [
+    "LIBRARY",
+    "arguments_of",
+    "dump",
+    "first_request",
+    "fitting",
+    "is_nudge",
+    "load",
+    "nudge",
+    "own",
+    "results",
+    "size_of",
+    "spoken",
+]
 
 LIBRARY: Final = version("pydantic-ai-slim")
 _CHARS_PER_TOKEN: Final = 4
@@ -50,6 +64,13 @@ def nudge(instructions: str, text: str) -> ModelRequest:
     return ModelRequest(parts=[UserPromptPart(text)], instructions=instructions)
 
 
+def is_nudge(message: Message) -> bool:
+    """True for a request that says something itself instead of answering calls; the first one is none."""
+    if message.kind != "request" or message.seq == 1:
+        return False
+    return any(part.get("part_kind") == "user-prompt" for part in message.data.get("parts", ()))
+
+
 def results(instructions: str, calls: Sequence[CallRow]) -> ModelRequest:
     """The answers to all calls of a turn, in the order of the calls, whatever order they finished in."""
     parts = [
@@ -70,37 +91,75 @@ def spoken(response: ModelResponse) -> tuple[str, tuple[ToolCallPart, ...]]:
     return text.strip(), tuple(part for part in response.parts if isinstance(part, ToolCallPart))
 
 
-def with_own_ids(response: ModelResponse, turn: int) -> ModelResponse:
-    """The response with an id for each call that is unique in its session; some servers repeat or omit theirs."""
+def own(response: ModelResponse, turn: int) -> ModelResponse:
+    """The response in a form that can be kept: each call with an id that is unique in its turn, text that is text.
+
+    Some servers repeat or omit ids, and a model can write half of a character.
+    """
     seen: set[str] = set()
     parts: list[Any] = []
     for index, part in enumerate(response.parts):
         kept = part
-        if isinstance(part, ToolCallPart):
-            if not part.tool_call_id or part.tool_call_id in seen:
-                kept = replace(part, tool_call_id=f"call-{turn}-{index}")
-            seen.add(part.tool_call_id)
+        if isinstance(part, TextPart):
+            kept = replace(part, content=_whole(part.content))
+        elif isinstance(part, ToolCallPart):
+            identity = part.tool_call_id
+            if not identity or identity in seen:
+                identity = f"call-{turn}-{index}"
+            seen.add(identity)
+            kept = replace(part, tool_call_id=identity, args=_kept(part.args))
+            if _whole(part.tool_name) != part.tool_name:
+                kept = ToolCallPart(_whole(part.tool_name), _kept(part.args), identity)
         parts.append(kept)
-    response.parts = parts
-    return response
+    return replace(response, parts=parts)
 
 
-def _size(message: ModelMessage) -> int:
-    return len(json.dumps(dump(message), ensure_ascii=False)) // _CHARS_PER_TOKEN
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
-def fitting(messages: Sequence[ModelMessage], tokens: int, count: int) -> list[ModelMessage] | None:
+def _kept(args: Any) -> Any:
+    """Arguments as they are, or as a text when they are no JSON value that can be kept."""
+    if isinstance(args, str):
+        return _whole(args)
+    try:
+        canonical(args).encode()
+    except (ValueError, TypeError, RecursionError):
+        return _whole(str(args))
+    return args
+
+
+def arguments_of(part: ToolCallPart) -> Json:
+    """The arguments of a call as the model gave them; a text that is no JSON stays that text, and fits no schema."""
+    if not part.args:
+        return {}
+    if not isinstance(part.args, str):
+        return dict(part.args)
+    try:
+        value: Json = json.loads(part.args)
+        canonical(value).encode()
+    except (ValueError, RecursionError):
+        return part.args
+    return value
+
+
+def size_of(value: Json) -> int:
+    """About how many tokens a value takes in a request."""
+    return len(json.dumps(value, ensure_ascii=False)) // _CHARS_PER_TOKEN
+
+
+def fitting(messages: Sequence[Message], tokens: int, count: int) -> list[Message] | None:
     """The messages that are sent: the first request, and as many of the newest whole turns as fit.
 
     A turn is a response with the request that answers it; half a pair is never sent. None: even the first
     request and the newest turn are too big.
     """
-    first, rest = messages[0], list(messages[1:])
+    first, rest = messages[0], messages[1:]
     turns = [rest[place : place + 2] for place in range(0, len(rest), 2)]
-    left, room = tokens - _size(first), count - 1
-    kept: list[list[ModelMessage]] = []
+    left, room = tokens - size_of(first.data), count - 1
+    kept: list[Sequence[Message]] = []
     for turn in reversed(turns):
-        left -= sum(map(_size, turn))
+        left -= sum(size_of(message.data) for message in turn)
         room -= len(turn)
         if left < 0 or (room < 0 and kept):
             break

@@ -8,8 +8,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import anyio
+
 from procedo.core.model import EMPTY, Json
-from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow
+from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow, cut_off
 from procedo.ports import Clock, Store
 
 __all__ = ["Journal"]
@@ -29,12 +31,27 @@ class Journal:
 
     @classmethod
     async def open(cls, store: Store, clock: Clock, row: SessionRow, known: Transcript | None) -> "Journal":
-        """Take a session over under the claim of `row`, or begin it."""
-        if known is not None:
-            head = replace(known.session, fence=row.fence, state=SessionState.RUNNING, reason="")
-            row = replace(head, contract=row.contract, contract_digest=row.contract_digest, scripted=row.scripted)
-        journal = cls(store, clock, replace(known, session=row) if known is not None else Transcript(row))
-        await journal.write()
+        """Take a session over under the claim and contract of `row`, or begin it.
+
+        A request that was under way when its process ended has used tokens that nobody counted.
+        """
+        if known is None:
+            journal = cls(store, clock, Transcript(row))
+            await journal.write()
+            return journal
+        head = replace(known.session, fence=row.fence)
+        if row.contract is not None:
+            head = replace(head, contract=row.contract, contract_digest=row.contract_digest, scripted=row.scripted)
+        lost = sum(1 for turn in known.turns if not turn.answered and not turn.lost)
+        head = replace(
+            head,
+            state=SessionState.RUNNING,
+            reason="",
+            unmeasured=head.unmeasured + lost,
+            unpriced=head.unpriced + lost,
+        )
+        journal = cls(store, clock, replace(known, session=head))
+        await journal.write(turns=[replace(turn, lost=True) for turn in known.turns if not turn.answered])
         return journal
 
     async def write(
@@ -45,15 +62,26 @@ class Journal:
         calls: Sequence[CallRow] = (),
         head: Mapping[str, Any] = EMPTY,
     ) -> None:
-        """Commit rows together with the head, whose changed fields are in `head`. Raises `Conflict` when the session was taken over."""
+        """Commit rows together with the head, whose changed fields are in `head`.
+
+        Raises `Conflict` when the session was taken over or ended by others. A cancellation does not come in
+        between: what is committed and what is known here stay the same.
+        """
         now = self._clock.now()
         seconds = self.head.seconds + (now - self._since).total_seconds()
         row = replace(self.head, active_at=now, seconds=seconds, **head)
-        await self._store.write(lambda writer: writer.put_session(row, messages, turns, calls))
+        with anyio.CancelScope(shield=True):
+            await self._store.write(lambda writer: writer.put_session(row, messages, turns, calls))
         self.head, self._since = row, now
         self.messages += messages
         self.turns |= {turn.turn: turn for turn in turns}
         self.calls |= {(call.turn, call.index): call for call in calls}
+
+    async def settle(self, why: str) -> None:
+        """Close the calls that were started and will have no result: each may or may not have acted."""
+        calls = cut_off(self.calls.values(), why, self._clock.now())
+        if calls:
+            await self.write(calls=calls)
 
     def message(self, kind: str, data: Json, library: str) -> Message:
         """The next message, not yet written."""

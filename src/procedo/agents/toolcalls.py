@@ -1,41 +1,34 @@
 """One tool call of a session, from the model's words to a stored result.
 
-The order of the checks: result known, name, arguments, interrupted before, ruling and approval, repeat of an
-earlier call, budget, slot, write-ahead, run, cap, result. Arguments are validated before anybody is asked, so
+The order of the checks: result known, interrupted before, name, arguments, ruling and approval, repeat of an
+earlier call, slot, budget, write-ahead, run, cap, result. Arguments are validated before anybody is asked, so
 that no approver ever sees unvalidated ones; what is started is written before it happens.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import anyio
 
 from procedo.agents.contract import Contract
+from procedo.agents.excerpt import excerpt
 from procedo.agents.journal import Journal
-from procedo.agents.parts import OnInterrupted, Tool
+from procedo.agents.parts import Effect, OnInterrupted, Tool
 from procedo.agents.policy import Verdict as Ruled
 from procedo.agents.policy import judge, repeatable
 from procedo.agents.ports import Connections, Ledger, ToolDenied, ToolFailed
+from procedo.agents.questions import Question, Questions
 from procedo.core.model import Json
-from procedo.core.outputs import digest
+from procedo.core.outputs import canonical, digest
 from procedo.core.session import CallRow, CallState, Outcome
-from procedo.core.state import Gate, GateKind, Verdict
+from procedo.core.state import Gate, Verdict
 from procedo.jsonschemas import compile_schema
 from procedo.ports import Clock, OutcomeUnknown
 
-__all__ = ["Broken", "Question", "ToolCalls"]
+__all__ = ["Broken", "ToolCalls"]
 
-_GRANTED = (Verdict.APPROVE, Verdict.AMEND)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A call that waits for a person: which kind of gate, what is asked, and what the person sees."""
-
-    call: CallRow
-    kind: GateKind
-    why: str
-    content: Json
+_GRANTED: Final = (Verdict.APPROVE, Verdict.AMEND)
 
 
 class Broken(Exception):
@@ -43,24 +36,32 @@ class Broken(Exception):
 
 
 class ToolCalls:
-    """Answers the calls of one session. `gates` are the session's gates as they are stored now."""
+    """Answers the calls of one session."""
 
     def __init__(
-        self, contract: Contract, journal: Journal, connections: Connections, ledger: Ledger, clock: Clock
+        self,
+        contract: Contract,
+        journal: Journal,
+        connections: Connections,
+        ledger: Ledger,
+        clock: Clock,
+        questions: Questions,
     ) -> None:
         self._contract = contract
         self._journal = journal
         self._connections = connections
         self._ledger = ledger
         self._clock = clock
+        self._questions = questions
         self._slots = anyio.CapacityLimiter(max(1, contract.runtime.parallel_calls))
-        self.gates: Mapping[tuple[str, GateKind], Gate] = {}
 
     async def answer(self, call: CallRow) -> Question | None:
         """Bring a call to its end, or return what has to be asked first. Raises `Broken`."""
         if call.state is CallState.DONE:
             return None
         tool = self._contract.tool(call.offered)
+        if call.state is CallState.STARTED:
+            return await self._interrupted(call, tool)
         if tool is None:
             names = ", ".join(tool.offered for tool in self._contract.tools) or "none"
             await self._done(call, Outcome.FAILED, f"no such tool: {call.offered!r}; available: {names}")
@@ -69,23 +70,34 @@ class ToolCalls:
         if told:
             await self._done(call, Outcome.FAILED, told)
             return None
-        if call.state is CallState.STARTED:
-            return await self._interrupted(call, tool)
         return await self._judged(call, tool)
 
-    async def _interrupted(self, call: CallRow, tool: Tool) -> Question | None:
+    async def answer_alike(self, call: CallRow, first: CallRow) -> None:
+        """Answer a call that stands twice in one turn as the first of the two was answered."""
+        if call.state is CallState.WAITING and first.outcome is not None:
+            text = f"the same call stands in this turn already: {first.text}"
+            await self._done(replace(call, verdict=first.verdict), first.outcome, text)
+
+    def repeats(self, call: CallRow) -> bool:
+        """True when the same call again is meant to run again (a clock, a poll)."""
+        tool = self._contract.tool(call.offered)
+        return tool is not None and (tool.repeats or call.tool in self._contract.runtime.dedup_exempt)
+
+    # --- interrupted -----------------------------------------------------------------------------
+
+    async def _interrupted(self, call: CallRow, tool: Tool | None) -> Question | None:
         """The call was started and its result is not known: nothing is repeated silently."""
-        if repeatable(tool, call.arguments):
+        if tool is not None and repeatable(tool, call.arguments):
             await self._run(call, tool)
             return None
         asking = self._contract.runtime.on_interrupted is OnInterrupted.GATE and self._contract.approvals.askable
-        if not asking:
+        if tool is None or not asking:
             await self._done(call, Outcome.INTERRUPTED, "interrupted: it may or may not have acted; not repeated")
             return None
-        gate = self.gates.get((call.key, GateKind.INTERRUPTED))
-        if gate is None or gate.live:
-            why = f"{tool.offered} was called and its result is not known"
-            return Question(call, GateKind.INTERRUPTED, why, self._shown(call))
+        question = self._questions.interrupted(call, tool.offered)
+        gate = self._questions.answer(question)
+        if gate is None:
+            return question
         if gate.verdict is Verdict.REPEAT:
             await self._run(call, tool)
         elif gate.verdict is Verdict.FAIL:
@@ -94,29 +106,30 @@ class ToolCalls:
             await self._done(call, Outcome.INTERRUPTED, "interrupted: a person said to go on without its result")
         return None
 
+    # --- ruling and approval ---------------------------------------------------------------------
+
     async def _judged(self, call: CallRow, tool: Tool) -> Question | None:
         ruling = judge(self._contract, tool, call.arguments)
-        verdict, reason = ruling.verdict, ruling.reason
-        if verdict is Ruled.AUTO and self._was_interrupted(call) and not repeatable(tool, call.arguments):
-            reason = f"an earlier {tool.offered!r} with these arguments may have acted already"
+        verdict, reason, granted = ruling.verdict, ruling.reason, self._questions.granted(call)
+        if verdict is not Ruled.DENY and self._was_interrupted(call) and not repeatable(tool, call.arguments):
+            # Whoever allowed it before did not know that it may have happened already.
+            reason, granted = f"an earlier {tool.offered!r} with these arguments may have acted already", False
             verdict = Ruled.ASK if self._contract.approvals.askable else Ruled.DENY
         if verdict is Ruled.DENY:
             await self._done(replace(call, verdict="deny"), Outcome.DENIED, reason)
             return None
-        if verdict is Ruled.ASK and not self._granted_before(call):
+        if verdict is Ruled.ASK and not granted and self._repeated(call, tool) is None:
             return await self._asked(replace(call, verdict="ask"), tool, reason)
         await self._run(replace(call, verdict=verdict.value), tool)
         return None
 
     async def _asked(self, call: CallRow, tool: Tool, reason: str) -> Question | None:
-        gate = self.gates.get((call.key, GateKind.TOOL_CALL))
-        if gate is None or gate.live:
-            actor = self._contract.actor
-            why = f"May {actor.acting} call {tool.offered} in step {actor.execution.partition('.')[0]}? {reason}."
-            return Question(call, GateKind.TOOL_CALL, why, self._shown(call))
+        question = self._questions.may_call(call, tool.offered, reason)
+        gate = self._questions.answer(question)
+        if gate is None:
+            return question
         if gate.verdict not in _GRANTED:
-            told = gate.comment or gate.withdrawn or "no reason was given"
-            await self._done(call, Outcome.DENIED, f"denied by a person: {told}")
+            await self._done(call, Outcome.DENIED, _refusal(gate))
             return None
         if gate.verdict is Verdict.AMEND:
             told = _unfit(tool, gate.value)
@@ -124,79 +137,84 @@ class ToolCalls:
                 await self._done(call, Outcome.FAILED, f"the arguments that a person put in do not fit: {told}")
                 return None
             call = replace(call, arguments=gate.value, digest=digest([call.tool, gate.value]), amended=True)
+            ruling = judge(self._contract, tool, call.arguments)
+            if ruling.verdict is Ruled.DENY:
+                await self._done(call, Outcome.DENIED, f"with the arguments that a person put in: {ruling.reason}")
+                return None
         await self._run(call, tool)
         return None
 
-    def _shown(self, call: CallRow) -> Json:
-        actor = self._contract.actor
-        return {
-            "tool": call.offered,
-            "identity": call.tool,
-            "arguments": call.arguments,
-            "arguments_digest": call.digest,
-            "acting": actor.acting,
-            "delegating": actor.delegating,
-        }
+    # --- repeats ---------------------------------------------------------------------------------
 
-    def _granted_before(self, call: CallRow) -> bool:
-        """True when a person allowed this very call, arguments included, for the rest of the session."""
-        return any(
-            gate.lasting and gate.verdict is Verdict.APPROVE and _digest_at(gate) == call.digest
-            for gate in self.gates.values()
-        )
-
-    def _others(self, call: CallRow) -> Sequence[CallRow]:
-        same = [row for row in self._journal.calls.values() if row.digest == call.digest]
-        return [row for row in same if (row.turn, row.index) < (call.turn, call.index)]
+    def _earlier(self, call: CallRow) -> Sequence[CallRow]:
+        rows = sorted(self._journal.calls.items())
+        return [row for place, row in rows if place < (call.turn, call.index)]
 
     def _was_interrupted(self, call: CallRow) -> bool:
-        return any(row.outcome is Outcome.INTERRUPTED for row in self._others(call))
+        """True when this very call may have happened, and has not succeeded since."""
+        outcomes = [row.outcome for row in self._earlier(call) if row.digest == call.digest]
+        known = [one for one in outcomes if one in (Outcome.INTERRUPTED, Outcome.SUCCESS)]
+        return bool(known) and known[-1] is Outcome.INTERRUPTED
+
+    def _repeated(self, call: CallRow, tool: Tool) -> CallRow | None:
+        """The earlier success that answers this call as well.
+
+        What reads is read again once something may have changed since.
+        """
+        if self.repeats(call) or call.attempts:
+            return None
+        earlier = self._earlier(call)
+        same = [n for n, row in enumerate(earlier) if row.digest == call.digest and row.outcome is Outcome.SUCCESS]
+        if not same:
+            return None
+        if tool.effect is Effect.READ_ONLY and any(map(self._may_have_changed, earlier[same[-1] + 1 :])):
+            return None
+        return earlier[same[-1]]
+
+    def _may_have_changed(self, row: CallRow) -> bool:
+        tool = self._contract.tool(row.offered)
+        return row.started_at is not None and (tool is None or tool.effect is not Effect.READ_ONLY)
+
+    # --- running ---------------------------------------------------------------------------------
 
     async def _run(self, call: CallRow, tool: Tool) -> None:
-        if await self._is_repeat(call, tool):
+        known = self._repeated(call, tool)
+        if known is not None:
+            text = f"repeat of an earlier identical call, which was not run again; its result still holds: {known.text}"
+            await self._done(call, Outcome.SUCCESS, text)
             return
         limit = self._contract.security.actions_per_hour
         actor = self._contract.actor
         effect = f"{actor.run}:{actor.execution}:{call.key}"
-        if limit is not None and not await self._ledger.take_action(actor.acting, effect, limit, self._clock.now()):
-            await self._done(call, Outcome.DENIED, f"the budget of {limit} actions per hour is used up")
-            return
         async with self._slots:
+            if limit is not None and not await self._ledger.take_action(actor.acting, effect, limit, self._clock.now()):
+                await self._done(call, Outcome.DENIED, f"the budget of {limit} actions per hour is used up")
+                return
             now = self._clock.now()
             call = replace(call, state=CallState.STARTED, started_at=now, attempts=call.attempts + 1)
             await self._journal.write(calls=[call])
-            await self._perform(call, tool, effect)
+            text, outcome = await self._performed(call, tool, effect)
+            # A result that exists is never lost to a cancellation.
+            with anyio.CancelScope(shield=True):
+                await self._done(call, outcome, f"{_amendment(call)}{text}")
 
-    async def _is_repeat(self, call: CallRow, tool: Tool) -> bool:
-        exempt = tool.repeats or call.tool in self._contract.runtime.dedup_exempt
-        if exempt or call.attempts or not any(row.outcome is Outcome.SUCCESS for row in self._others(call)):
-            return False
-        await self._done(call, Outcome.SUCCESS, "repeat of an earlier identical call; its result above still holds")
-        return True
-
-    async def _perform(self, call: CallRow, tool: Tool, effect: str) -> None:
+    async def _performed(self, call: CallRow, tool: Tool, effect: str) -> tuple[str, Outcome]:
+        """What the tool says. Cut off in the middle there is no result: the row says that it was started."""
         try:
             with anyio.fail_after(tool.time_limit_s):
-                text, outcome = await self._connections.call(tool.id, call.arguments, effect), Outcome.SUCCESS
+                return await self._connections.call(tool.id, call.arguments, effect), Outcome.SUCCESS
         except TimeoutError:
-            text, outcome = f"no answer within {tool.time_limit_s:g} s; it may have acted", Outcome.INTERRUPTED
+            return f"no answer within {tool.time_limit_s:g} s; it may have acted", Outcome.INTERRUPTED
         except OutcomeUnknown as error:
-            text, outcome = f"{error}; it may have acted", Outcome.INTERRUPTED
+            return str(error), Outcome.INTERRUPTED
         except ToolDenied as error:
-            text, outcome = str(error), Outcome.DENIED
+            return str(error), Outcome.DENIED
         except (ToolFailed, ValueError, OSError) as error:
-            text, outcome = str(error) or type(error).__name__, Outcome.FAILED
-        except anyio.get_cancelled_exc_class():
-            # It was cut off in the middle, so what it did is not known; a short write outlives the cancellation.
-            with anyio.CancelScope(shield=True):
-                await self._done(call, Outcome.INTERRUPTED, "cancelled while it ran; it may have acted")
-            raise
-        with anyio.CancelScope(shield=True):
-            await self._done(call, outcome, text)
+            return str(error) or type(error).__name__, Outcome.FAILED
 
     async def _done(self, call: CallRow, outcome: Outcome, text: str) -> None:
-        limit = self._contract.runtime.result_chars
-        sent, left_out = _capped(text, limit, self._contract.actor.run, call)
+        place = f"the record of run {self._contract.actor.run}, call {call.key} of {self._contract.actor.execution}"
+        sent, left_out = excerpt(text, self._contract.runtime.result_chars, place)
         row = replace(
             call,
             state=CallState.DONE,
@@ -217,15 +235,14 @@ def _unfit(tool: Tool, arguments: Json) -> str:
     return f"the arguments of {tool.offered} do not fit: {violations[0]}" if violations else ""
 
 
-def _digest_at(gate: Gate) -> Json:
-    return gate.content.get("arguments_digest") if isinstance(gate.content, dict) else None
+def _refusal(gate: Gate) -> str:
+    """What a model is told that may not make a call."""
+    if gate.expired:
+        return "no decision was available in time; go on without this call"
+    if gate.withdrawn:
+        return f"no decision was taken: {gate.withdrawn}"
+    return f"denied by a person: {gate.comment or 'no reason was given'}"
 
 
-def _capped(text: str, limit: int, run_id: str, call: CallRow) -> tuple[str, int]:
-    """The beginning and the end of a long text, and how many characters are left out between them."""
-    if len(text) <= limit:
-        return text, 0
-    head, tail = limit * 3 // 4, limit // 4
-    left_out = len(text) - head - tail
-    note = f"\n[{left_out} characters left out; the whole text is in the record of run {run_id}, call {call.key}]\n"
-    return f"{text[:head]}{note}{text[len(text) - tail :]}", left_out
+def _amendment(call: CallRow) -> str:
+    return f"[a person changed the arguments to {canonical(call.arguments)}]\n" if call.amended else ""

@@ -12,6 +12,7 @@ from procedo.core.state import Arrival, GateKind, Parent, Phase, Principal, Verd
 
 __all__ = [
     "COMMANDS",
+    "Acting",
     "Ask",
     "Begin",
     "Cancel",
@@ -67,12 +68,27 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Acting:
+    """An agent that was assembled: for whom it acts, how deep, and the digest of what it may do.
+
+    `scripted` marks an agent whose answers come from a file.
+    """
+
+    agent: str
+    delegating: str
+    depth: int
+    contract: str
+    scripted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
-    """The claim number `fence` is about to start the effect of an execution."""
+    """The claim number `fence` is about to start the effect of an execution; `acting` is the agent that does."""
 
     execution_id: str
     fence: int
     repeatable: bool
+    acting: Acting | None = None
 
 
 @dataclass(frozen=True, slots=True)

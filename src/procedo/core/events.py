@@ -58,6 +58,7 @@ __all__ = [
     "RunHeld",
     "RunReleased",
     "RunStarted",
+    "SessionBegan",
     "StepPassedOver",
     "StepVisited",
     "VoteCast",
@@ -175,6 +176,19 @@ class EffectStarted:
 
     execution_id: str
     fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBegan:
+    """An agent was assembled and takes an execution up, at first or again. `contract` is the digest of its contract."""
+
+    execution_id: str
+    fence: int
+    agent: str
+    delegating: str
+    depth: int
+    contract: str
+    scripted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +336,7 @@ Event: TypeAlias = Union[
     FanAbandoned,
     ExecutionOpened,
     EffectStarted,
+    SessionBegan,
     EffectRepeated,
     ExecutionHalted,
     ExecutionResumed,

@@ -218,7 +218,7 @@ def _execution_opened(run: Run, e: m.ExecutionOpened, _: datetime) -> Run:
     return _with_step(run, step, executions=run.steps[step].executions + 1)
 
 
-def _effect_started(run: Run, e: m.EffectStarted, _: datetime) -> Run:
+def _effect_started(run: Run, e: m.EffectStarted | m.SessionBegan, _: datetime) -> Run:
     return _with_execution(run, e.execution_id, fence=e.fence, effect_started=True)
 
 
@@ -351,6 +351,7 @@ _TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Run]]] = {
     m.FanAbandoned: _fan_abandoned,
     m.ExecutionOpened: _execution_opened,
     m.EffectStarted: _effect_started,
+    m.SessionBegan: _effect_started,
     m.EffectRepeated: _effect_repeated,
     m.ExecutionHalted: _execution_halted,
     m.ExecutionResumed: _execution_resumed,

@@ -23,7 +23,7 @@ from procedo.core.gates import open_gate
 from procedo.core.model import Json, Sop
 from procedo.core.outputs import digest
 from procedo.core.results import accept, attempt_failed, complete, halt, judge, skip
-from procedo.core.state import Arrival, Execution, GateKind, Performer, Phase, Run, Status
+from procedo.core.state import Arrival, Execution, Gate, GateKind, Performer, Phase, Run, Status
 from procedo.errors import Conflict, NotFound, Refused
 
 __all__ = ["LEGAL", "REPORTS", "Fate", "decide", "open_work"]
@@ -211,7 +211,7 @@ def _begin(draft: Draft, command: m.Begin) -> None:
         raise Conflict("stale", f"Claim {command.fence} of execution {execution.id} is not the newest.")
     if execution.performer is Performer.AGENT:
         # A session knows from its own rows what happened before; it is never begun twice from the start.
-        draft.emit(m.EffectStarted(execution.id, command.fence))
+        draft.emit(_begun(execution, command))
         return
     if execution.effect_started and not command.repeatable:
         halt(draft, execution, GateKind.INTERRUPTED, "the server was interrupted while it happened", execution.input)
@@ -219,6 +219,13 @@ def _begin(draft: Draft, command: m.Begin) -> None:
     if execution.effect_started:
         draft.emit(m.EffectRepeated(execution.id, "it is declared repeatable"))
     draft.emit(m.EffectStarted(execution.id, command.fence))
+
+
+def _begun(execution: Execution, command: m.Begin) -> m.EffectStarted | m.SessionBegan:
+    who = command.acting
+    if who is None:
+        return m.EffectStarted(execution.id, command.fence)
+    return m.SessionBegan(execution.id, command.fence, who.agent, who.delegating, who.depth, who.contract, who.scripted)
 
 
 def _finish(draft: Draft, command: m.Finish) -> None:
@@ -243,16 +250,26 @@ def _judge(draft: Draft, command: m.Judge) -> None:
     judge(draft, execution.id, command.verdict, command.reason)
 
 
+def _is_same_question(gate: Gate, command: m.Ask) -> bool:
+    named = (gate.execution, gate.call, gate.kind) == (command.execution_id, command.call, command.kind)
+    return named and digest(gate.content) == digest(command.content)
+
+
 def _ask(draft: Draft, command: m.Ask) -> None:
     execution = _execution(draft, command.execution_id)
     if execution.performer is not Performer.AGENT or execution.phase.closed or command.fence < execution.fence:
         raise Conflict(
             "stale", f"Claim {command.fence} of execution {execution.id} is not the newest, or it is closed."
         )
-    if any(g.execution == execution.id and g.call == command.call and g.open for g in draft.run.gates.values()):
-        return
+    asked = [g for g in draft.run.gates.values() if _is_same_question(g, command)]
     if execution.phase is Phase.OPEN:
         draft.emit(m.ExecutionHalted(execution.id, command.why))
+    if any(gate.open for gate in asked):
+        return
+    if asked:
+        # The answer came while the session was on its way to ask: it goes on at once, and finds it.
+        draft.emit(m.ExecutionResumed(execution.id, execution.due_at))
+        return
     open_gate(
         draft,
         command.kind,

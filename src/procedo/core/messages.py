@@ -2,6 +2,7 @@
 
 from procedo.core.commands import (
     COMMANDS,
+    Acting,
     Ask,
     Begin,
     Cancel,
@@ -51,6 +52,7 @@ from procedo.core.events import (
     RunHeld,
     RunReleased,
     RunStarted,
+    SessionBegan,
     StepPassedOver,
     StepVisited,
     VoteCast,
@@ -73,6 +75,7 @@ __all__ = [
     "ACTIONS",
     "COMMANDS",
     "EVENTS",
+    "Acting",
     "Action",
     "ArrivalPended",
     "ArrivalReleased",
@@ -124,6 +127,7 @@ __all__ = [
     "RunHeld",
     "RunReleased",
     "RunStarted",
+    "SessionBegan",
     "Start",
     "StepOffer",
     "StepPassedOver",

@@ -4,13 +4,29 @@ A session is its rows. A row is written before an effect and again with its resu
 every state that the session can have been in is one of these.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from procedo.core.model import Json
 
-__all__ = ["CallRow", "CallState", "Message", "Outcome", "SessionRow", "SessionState", "Transcript", "TurnRow"]
+__all__ = [
+    "CallRow",
+    "CallState",
+    "Message",
+    "Outcome",
+    "SessionRow",
+    "SessionState",
+    "Transcript",
+    "TurnRow",
+    "cut_off",
+    "ended",
+]
+
+_NOBODY: Final = (1 << 63) - 1
+"""A fence that no claim has: whoever holds one is told that the session is no longer theirs."""
 
 
 class SessionState(StrEnum):
@@ -23,6 +39,11 @@ class SessionState(StrEnum):
     REFUSED = "refused"
     CANCELLED = "cancelled"
     EXHAUSTED = "exhausted"
+
+    @property
+    def final(self) -> bool:
+        """True for an end."""
+        return self not in (SessionState.RUNNING, SessionState.PARKED)
 
 
 class CallState(StrEnum):
@@ -73,6 +94,7 @@ class SessionRow:
     unmeasured: int = 0
     unpriced: int = 0
     cost_usd: str = "0"
+    output: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +110,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """One request to the model. Tokens None: unmeasured; cost None: unknown. `answered` False: it was lost."""
+    """One request to the model. Tokens None: unmeasured; cost None: unknown.
+
+    `answered` False: it is under way, or its process ended (`lost`): what that cost is not known, and it is sent again.
+    """
 
     turn: int
     request_digest: str
@@ -103,6 +128,7 @@ class TurnRow:
     finish_reason: str | None = None
     seconds: float = 0.0
     scripted: bool = False
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +172,22 @@ class Transcript:
     messages: tuple[Message, ...] = ()
     turns: tuple[TurnRow, ...] = ()
     calls: tuple[CallRow, ...] = field(default=())
+
+
+def cut_off(calls: Iterable[CallRow], why: str, at: datetime) -> tuple[CallRow, ...]:
+    """The calls of these that were started and have no result, as interrupted: each may or may not have acted."""
+    told = f"{why}; it may have acted"
+    return tuple(
+        replace(call, state=CallState.DONE, outcome=Outcome.INTERRUPTED, text=told, ended_at=at)
+        for call in calls
+        if call.state is CallState.STARTED
+    )
+
+
+def ended(transcript: Transcript, reason: str, at: datetime) -> tuple[SessionRow, tuple[CallRow, ...]] | None:
+    """The head and calls of a session that others have ended, or None when it has its own end already."""
+    row = transcript.session
+    if row.state.final:
+        return None
+    closed = replace(row, state=SessionState.CANCELLED, reason=reason, active_at=at, fence=_NOBODY)
+    return closed, cut_off(transcript.calls, "cancelled while it ran", at)

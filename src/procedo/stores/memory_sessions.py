@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
+from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow, ended
 from procedo.stores.sqlite_sessions import lost
 
 __all__ = ["MemorySessionReader", "MemorySessionWriter", "Sessions"]
@@ -75,6 +75,12 @@ class MemorySessionWriter(MemorySessionReader):
             _merged(known.calls, calls, lambda call: (call.turn, call.index)),
         )
         self._put(self._sessions.transcripts, place, merged)
+
+    def end_session(self, run_id: str, execution_id: str, reason: str, at: datetime) -> None:
+        """See `Writer.end_session`."""
+        known = self.session(run_id, execution_id)
+        if known is not None and (found := ended(known, reason, at)) is not None:
+            self.put_session(found[0], calls=found[1])
 
     def take_action(self, agent: str, call: str, limit: int, since: datetime, now: datetime) -> bool:
         """See `Writer.take_action`."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
+from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow, ended
 from procedo.errors import Conflict
 from procedo.stores.codec import FORMAT, decode, encode
 from procedo.stores.jsontext import moment, parsed
@@ -94,6 +94,12 @@ class SessionWriter(SessionReader):
                ON CONFLICT DO UPDATE SET format = excluded.format, data = excluded.data""",
             [(*place, c.turn, c.index, FORMAT, encode(c)) for c in calls],
         )
+
+    def end_session(self, run_id: str, execution_id: str, reason: str, at: datetime) -> None:
+        """See `Writer.end_session`."""
+        known = self.session(run_id, execution_id)
+        if known is not None and (found := ended(known, reason, at)) is not None:
+            self.put_session(found[0], calls=found[1])
 
     def take_action(self, agent: str, call: str, limit: int, since: datetime, now: datetime) -> bool:
         """See `Writer.take_action`."""
