@@ -19,7 +19,7 @@ def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("demo")
 def test_people_see_what_happens(tmp_path: Path) -> None:
-    done = Workspace(tmp_path).run("demo", "--keep")
+    done = Workspace(tmp_path, {"TMPDIR": str(tmp_path)}).run("demo", "--keep")
     assert done.code == 0, done.out + done.err
     assert done.err == ""
     text = done.out

@@ -166,6 +166,12 @@ class Story:
             "a program that allocates one acts as the user whose account it has.",
         )
         stage.says("person", f"$ procedo approve {self.gate}", "blue")
+        seen: list[str] = []
+
+        def show(text: str) -> None:
+            seen.append(text)
+            stage.terminal(text)
+
         code = await asyncio.to_thread(
             typist.typed,
             [
@@ -181,10 +187,10 @@ class Story:
             "y",
             cwd=self.workspace,
             environ={**self.environ, "NO_COLOR": "1"},
-            line=stage.terminal,
+            line=show,
             before_typing=lambda: stage.wait(3),
         )
-        stage.must(code == 0, "the person's yes is taken", f"exit code {code}")
+        stage.must(code == 0, "the person's yes is taken", f"exit code {code}: {' '.join(seen[-3:])}")
         stage.proved("a person at a terminal decided, after seeing what it was about")
 
     async def _ending(self, agent: Agent) -> None:
