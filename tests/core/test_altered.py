@@ -50,3 +50,12 @@ class WithoutSlots:
 def test_a_value_that_is_more_than_its_fields_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="no plain value"):
         altered(value, number=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    value: int
+
+
+def test_a_field_may_have_any_name() -> None:
+    assert altered(Named(1), value=2) == Named(2)

@@ -29,7 +29,7 @@ def _plan(cls: type[Any]) -> tuple[_Copy, Mapping[str, _Put]]:
     return known["copy"], puts
 
 
-def altered(value: T, **changes: Any) -> T:
+def altered(value: T, /, **changes: Any) -> T:
     """The value with these fields changed. Raises `KeyError` for a field that it does not have."""
     cls = type(value)
     plan = _plans.get(cls)
