@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Chat, called, chat_server, said
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -18,12 +20,14 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models.function import FunctionModel
 
 from procedo.agents.models.building import build
+from procedo.agents.models.exchange import Exchange
 from procedo.agents.parts import Effect, Origin, Prices, ProviderBinding, Tool, ToolId, ToolMode
 from procedo.agents.ports import Answer, Model, ModelFailed, ModelRefused, Settings, Usage
 from procedo.core.model import Json
-from procedo.credentials import SecretRef, SecretSource
+from procedo.credentials import Secret, SecretRef, SecretSource
 
 pytestmark = pytest.mark.anyio
 
@@ -171,6 +175,22 @@ async def test_errors_tell_whether_another_try_makes_sense_and_no_secret(
     assert (type(caught.value), caught.value.status) == (kind, status)
     assert "s3cr3t-value" not in str(caught.value)
     assert "openai_compatible.own" in str(caught.value)
+
+
+class Quoting(FunctionModel):
+    """A vendor's model whose errors quote the key."""
+
+    async def request(self, *_: object) -> ModelResponse:
+        raise ModelHTTPError(401, "m", {"message": f"bad key {'-'.join(['s3cr3t', 'value'])}"})
+
+
+async def test_a_vendors_error_that_quotes_the_key_is_told_without_it() -> None:
+    key = Secret("-".join(["s3cr3t", "value"]))  # not as one text: a traceback quotes the lines of this file
+    quoting = Quoting(lambda _messages, _info: ModelResponse([]))
+    with pytest.raises(ModelRefused) as caught:
+        await ask(Exchange(binding("https://x.example"), quoting, key))
+    assert "bad key [masked]" in str(caught.value)
+    assert key.reveal() not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_server_that_is_not_there_may_be_asked_again() -> None:

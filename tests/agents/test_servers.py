@@ -51,13 +51,15 @@ async def test_what_a_server_says_about_itself_reaches_no_prompt(tmp_path: Path)
 async def test_a_server_gets_the_environment_of_the_contract_and_nothing_else(tmp_path: Path) -> None:
     more = 'env = { MODE = "fast", TOKEN = { env = "UPSTREAM_TOKEN" } }'
     environ = {"PATH": os.environ["PATH"], "UPSTREAM_TOKEN": "s3cr3t-value", "OTHER": "x", "HOME": "/root"}
-    registry = workspace(tmp_path, one_server("tools=environment", more=more), environ=environ)
+    registry = workspace(tmp_path, one_server("tools=environment,backwards", more=more), environ=environ)
     contract = await assemble(registry)
     async with registry.connect(contract) as tools:
         text = await tools.call(tool_of(contract, "s__environment"), {}, "effect-1")
+        backwards = await tools.call(tool_of(contract, "s__backwards"), {}, "effect-2")
     found = dict(line.split("=", 1) for line in text.splitlines())
     del found["LC_CTYPE"]  # Python itself sets it in the child
-    assert found == {"PATH": os.environ["PATH"], "MODE": "fast", "TOKEN": "s3cr3t-value"}
+    assert found == {"PATH": os.environ["PATH"], "MODE": "fast", "TOKEN": "[masked]"}
+    assert backwards == "eulav-t3rc3s"
     assert "s3cr3t-value" not in repr(contract) + str(contract.record())
 
 

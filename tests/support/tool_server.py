@@ -47,6 +47,8 @@ async def call_tool(ctx: object, params: CallToolRequestParams) -> CallToolResul
     text = str((params.arguments or {}).get("text", ""))
     if params.name == "environment":
         return _said("\n".join(f"{name}={value}" for name, value in sorted(os.environ.items())))
+    if params.name == "backwards":
+        return _said(os.environ["TOKEN"][::-1])
     if params.name == "die":
         os._exit(3)
     if params.name == "hang":

@@ -51,7 +51,7 @@ def build(binding: ProviderBinding, environ: Mapping[str, str], root: Path) -> M
         raise Unbuildable(reasons)
     from procedo.agents.models.exchange import Exchange
 
-    return Exchange(binding, _library_model(binding, key))
+    return Exchange(binding, _library_model(binding, key), key)
 
 
 def _scripted(binding: ProviderBinding) -> Model:

@@ -8,7 +8,8 @@ from procedo.agents.models.pricing import cost_of, usage_of
 from procedo.agents.parts import ProviderBinding, Tool
 from procedo.agents.ports import Answer, ModelFailed, ModelRefused, Settings
 from procedo.core.model import Json
-from procedo.credential_shapes import masked_text
+from procedo.credential_shapes import MASK, masked_text
+from procedo.credentials import Secret
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -23,11 +24,15 @@ _LONGEST: Final = 500
 
 
 class Exchange:
-    """Implements `ports.Model` on a model of the library."""
+    """Implements `ports.Model` on a model of the library.
 
-    def __init__(self, binding: ProviderBinding, model: "LibraryModel") -> None:
+    `key` is what no message may repeat; a provider that objects to a key likes to quote it.
+    """
+
+    def __init__(self, binding: ProviderBinding, model: "LibraryModel", key: Secret | None) -> None:
         self._binding = binding
         self._model = model
+        self._key = key
 
     async def request(
         self, messages: "Sequence[ModelMessage]", settings: Settings, tools: Sequence[Tool], output: Json | None
@@ -47,11 +52,11 @@ class Exchange:
         except ModelHTTPError as error:
             final = 400 <= error.status_code < 500 and error.status_code not in _AGAIN
             kind = ModelRefused if final else ModelFailed
-            raise kind(self._told(error), status=error.status_code) from error
+            raise kind(self._told(error), status=error.status_code) from None  # the cause would repeat the key
         except UserError as error:
-            raise ModelRefused(self._told(error)) from error
+            raise ModelRefused(self._told(error)) from None
         except (ModelAPIError, UnexpectedModelBehavior) as error:
-            raise ModelFailed(self._told(error)) from error
+            raise ModelFailed(self._told(error)) from None
         usage = usage_of(response)
         return Answer(
             response=response,
@@ -64,7 +69,8 @@ class Exchange:
         )
 
     def _told(self, error: Exception) -> str:
-        text = masked_text(" ".join(str(error).split()))
+        text = " ".join(str(error).split())
+        text = masked_text(text if self._key is None else text.replace(self._key.reveal(), MASK))
         place = f"{self._binding.type}.{self._binding.alias}"
         return f"the model {self._binding.model!r} of {place}: {text[:_LONGEST]}"
 

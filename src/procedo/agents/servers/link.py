@@ -32,6 +32,8 @@ __all__ = ["Link", "Listed", "Unreachable", "schema_of"]
 
 _PAGES: Final = 100
 _LONGEST_REASON: Final = 300
+_SHORTEST_SECRET: Final = 6
+"""What is shorter is found in ordinary words, and would tear holes into them."""
 
 
 class Unreachable(Exception):
@@ -156,11 +158,15 @@ class Link:
     def _told(self, why: str) -> str:
         """The reason and the child's last words, without anything secret."""
         said = self._complaints.text()
-        text = f"{why}; it said: {said}" if said else why
-        for secret in self._secrets:
-            text = text.replace(secret.reveal(), MASK)
-        text = masked_text(text)
+        text = masked_text(self._clean(f"{why}; it said: {said}" if said else why))
         return text if len(text) <= _LONGEST_REASON else f"{text[:100]}…{text[-(_LONGEST_REASON - 101) :]}"
+
+    def _clean(self, text: str) -> str:
+        """The text without the credentials that the server was given: no model and no record is to see them."""
+        for secret in self._secrets:
+            if len(value := secret.reveal()) >= _SHORTEST_SECRET:
+                text = text.replace(value, MASK)
+        return text
 
     # --- its tools ----------------------------------------------------------------------------------
 
@@ -211,7 +217,7 @@ class Link:
         except MCPError as error:
             if error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
                 raise OutcomeUnknown(f"{name} on {self.server.name!r}: {error}; it may have acted") from error
-            raise ToolFailed(f"{name} on {self.server.name!r}: {error}") from error
+            raise ToolFailed(self._clean(f"{name} on {self.server.name!r}: {error}")) from error
         except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             # The answer came and breaks the tool's own output schema, or none came.
             raise OutcomeUnknown(
@@ -219,7 +225,7 @@ class Link:
             ) from error
         if not isinstance(result, CallToolResult):
             raise ToolFailed(f"{name} on {self.server.name!r} asks a question, and nobody answers one in here")
-        text = _text(result)
+        text = self._clean(_text(result))
         if result.is_error:
             raise ToolFailed(text or f"{name} on {self.server.name!r} failed without a reason")
         return text
