@@ -4,11 +4,11 @@ The table at the end has one entry for each kind of event, and a test holds it c
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from procedo.core import messages as m
+from procedo.core.altered import altered as replace
 from procedo.core.model import EMPTY
 from procedo.core.state import (
     Arrival,
