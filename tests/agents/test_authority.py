@@ -80,6 +80,7 @@ def server_table(name: str) -> ServerTable:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries, entries, ceilings, scopes, listings, groups)
+@pytest.mark.requirement("no-broader-scope")
 def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
     base: Settings,
     allowed: tuple[str, ...],
@@ -134,6 +135,7 @@ def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
     route=st.sampled_from(["", "inbox"]),
 )
 @example(("*",), (), Ceiling(()), Scope(allow=()), "full", "")
+@pytest.mark.requirement("no-broader-scope")
 def test_no_call_gets_through_outside_of_agent_and_ceiling_and_step(
     base: Settings,
     allowed: tuple[str, ...],

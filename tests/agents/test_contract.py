@@ -54,6 +54,7 @@ FIELDS: Mapping[type, set[str]] = {
 
 
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
+@pytest.mark.requirement("one-constructor")
 def test_every_field_of_a_contract_is_known_to_the_tests(kind: Any) -> None:
     assert {field.name for field in dataclasses.fields(kind)} == FIELDS[kind]
 
@@ -79,6 +80,7 @@ def arguments(contract: Contract) -> dict[str, Any]:
     return {field.name: getattr(contract, field.name) for field in dataclasses.fields(contract) if field.init}
 
 
+@pytest.mark.requirement("one-constructor")
 async def test_nothing_but_the_registry_builds_one(tmp_path: Path) -> None:
     contract = await assemble(workspace(tmp_path))
     for seal in (None, object(), Seal()):

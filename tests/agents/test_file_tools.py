@@ -64,6 +64,7 @@ def test_files_of_the_workspace_are_read_listed_and_searched(policy: SecurityPol
 @pytest.mark.parametrize(
     "way", ["dots", "absolute", "link to file", "link to folder", "absolute link", "dots behind link"]
 )
+@pytest.mark.requirement("file-scope")
 def test_nothing_leads_out_of_the_workspace(policy: SecurityPolicy, way: str, how: str) -> None:
     home = home_of(policy)
     outside = home.parent / "outside"
@@ -108,6 +109,7 @@ def test_a_forbidden_path_is_neither_read_nor_written_nor_shown(policy: Security
     assert files.find(policy, {"text": "a key"}) == "(nothing found)"
 
 
+@pytest.mark.requirement("file-scope")
 def test_a_forbidden_path_is_not_reached_through_a_link(policy: SecurityPolicy) -> None:
     home = home_of(policy)
     (home / "vault").mkdir()
@@ -143,6 +145,7 @@ def test_a_file_is_written_whole_with_its_mode_kept_and_missing_folders_made(pol
 
 
 @pytest.mark.usefixtures("either")
+@pytest.mark.requirement("file-scope")
 def test_writing_never_leaves_the_workspace(policy: SecurityPolicy) -> None:
     home = home_of(policy)
     (home / "door").symlink_to("../outside")

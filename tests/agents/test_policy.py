@@ -41,6 +41,7 @@ COMMANDS = 'allowed_commands = ["git", "rm", "ls", "mkdir"]\nsandbox_backend = "
         ('level = "full"\nalways_ask = ["file_write"]', HEADLESS, {"file_write": "deny"}),
     ],
 )
+@pytest.mark.requirement("C123", "C124")
 async def test_verdicts(tmp_path: Path, risk: str, surface: At, expected: dict[str, str]) -> None:
     contract = await contract_of(tmp_path, TOOLS + COMMANDS + risk, surface)
     assert {name: str(verdict(contract, name)) for name in expected} == expected

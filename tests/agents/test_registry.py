@@ -46,6 +46,7 @@ async def test_a_disabled_agent_is_refused_and_no_server_is_started_for_it(tmp_p
     assert not sign.exists()
 
 
+@pytest.mark.requirement("every-reason")
 async def test_every_reason_is_told_not_only_the_first(tmp_path: Path) -> None:
     text = toml(
         agent='mcp_bundles = ["all"]',
@@ -89,6 +90,7 @@ async def test_a_missing_profile_or_provider_is_refused(tmp_path: Path, table: s
     assert offered(await assemble(type(registry)(settings, {}))) == ["file_read"]
 
 
+@pytest.mark.requirement("C121")
 async def test_an_agent_without_bundles_has_no_server_tool_while_one_is_configured(tmp_path: Path) -> None:
     more = server("s") + bundle("s")
     without = toml(risk='allowed_tools = ["*"]', more=more)
@@ -99,12 +101,14 @@ async def test_an_agent_without_bundles_has_no_server_tool_while_one_is_configur
     assert [name for name in offered(contract) if "__" in name] == ["s__echo"]
 
 
+@pytest.mark.requirement("C114")
 async def test_an_empty_list_of_tools_grants_nothing(tmp_path: Path) -> None:
     assert offered(await assemble(workspace(tmp_path, toml(risk="")))) == []
     everything = await assemble(workspace(tmp_path, toml(risk='allowed_tools = ["all"]')))
     assert offered(everything) == ["file_edit", "file_list", "file_read", "file_search", "file_write"]
 
 
+@pytest.mark.requirement("C116")
 async def test_two_agents_are_offered_their_own_tool_only(tmp_path: Path) -> None:
     more = """
 [agents.writer]
@@ -118,6 +122,7 @@ allowed_tools = ["file_write"]
     assert offered(await assemble(registry, "writer")) == ["file_write"]
 
 
+@pytest.mark.requirement("C114")
 async def test_a_tool_denied_by_the_profile_does_not_come_back_through_a_step(tmp_path: Path) -> None:
     text = toml(risk='allowed_tools = ["*"]\nexcluded_tools = ["file_write"]')
     step = dataclasses.replace(STEP, scope=Scope(allow=("file_write", "file_read")))
@@ -139,6 +144,7 @@ async def test_a_steps_scope_narrows(tmp_path: Path, scope: Scope, kept: list[st
     assert offered(await assemble(registry, step=dataclasses.replace(STEP, scope=scope))) == kept
 
 
+@pytest.mark.requirement("C122")
 async def test_a_ceiling_of_one_tool_leaves_a_broad_agent_that_tool_only_in_all_that_it_hands_on(
     tmp_path: Path,
 ) -> None:
@@ -287,6 +293,7 @@ async def test_the_whole_disk_is_reached_only_when_both_tables_say_so(tmp_path: 
     assert [str(root.path) for root in both.security.roots] == [str(tmp_path), "/"]
 
 
+@pytest.mark.requirement("one-constructor")
 def test_only_the_registry_and_the_contract_know_the_seal() -> None:
     import procedo
 

@@ -21,6 +21,7 @@ def test_every_runner_says_of_every_control_how_it_holds_it() -> None:
 
 
 @pytest.mark.parametrize(("runner", "control"), list(itertools.product(Runner, Control)))
+@pytest.mark.requirement("runner-table")
 def test_only_what_is_enforced_satisfies_a_need(runner: Runner, control: Control) -> None:
     held = ENFORCEMENT[runner][control] is Hold.ENFORCED
     assert not_enforced(runner, [control]) == (() if held else (control,))
@@ -44,6 +45,7 @@ async def test_a_kind_that_is_not_available_is_refused_with_every_control_it_lac
     ]
 
 
+@pytest.mark.requirement("runner-table")
 async def test_a_control_that_is_only_promised_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from procedo.agents import runners
 

@@ -59,6 +59,7 @@ def test_a_secret_is_read_from_where_it_lies(tmp_path: Path) -> None:
         f'endpoint = "https://example.org/v1?key={VALUE}"',
     ],
 )
+@pytest.mark.requirement("secrets")
 def test_a_secret_in_the_configuration_is_an_error_that_does_not_repeat_it(tmp_path: Path, written: str) -> None:
     key = written.partition(" ")[0]
     good = {"endpoint": 'endpoint = "https://example.org/v1"', "api_key": 'api_key = { env = "THE_KEY" }'}
@@ -90,6 +91,7 @@ def test_a_secret_for_a_server_is_never_written_out(tmp_path: Path, written: str
     assert "ghp_" not in "".join(caught.value.problems)
 
 
+@pytest.mark.requirement("secrets")
 async def test_no_record_and_no_message_and_no_log_holds_a_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

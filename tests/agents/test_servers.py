@@ -144,6 +144,7 @@ async def test_a_tool_that_is_denied_is_not_reached_by_its_bare_name(tmp_path: P
         assert await tools.call(known, {"text": "x"}, "effect-2") == "a: x"
 
 
+@pytest.mark.requirement("pinned-tools")
 async def test_a_changed_tool_is_not_called_and_the_next_assembly_is_refused(tmp_path: Path) -> None:
     before = workspace(tmp_path, one_server("describe=Old."))
     contract = await assemble(before)
@@ -208,6 +209,7 @@ def _alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["end", "error", "cancel", "dead server"])
+@pytest.mark.requirement("pinned-tools")
 async def test_no_process_outlives_its_connection(tmp_path: Path, how: str) -> None:
     sign = tmp_path / "pids"
     registry = workspace(tmp_path, one_server("tools=die,echo", f"child={sign}", more="tool_timeout_secs = 1"))

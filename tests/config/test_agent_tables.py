@@ -206,6 +206,7 @@ def test_a_missing_keyring_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # --- the schema for editors ---------------------------------------------------------------------
 
 
+@pytest.mark.requirement("schemas")
 def test_the_schema_knows_every_key_of_the_table() -> None:
     schema = config_schema()
     compile_schema(schema)

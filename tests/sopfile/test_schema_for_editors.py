@@ -17,6 +17,7 @@ def violations(text: str) -> list[str]:
     return [str(one) for one in compile_schema(definition_schema()).violations(tomllib.loads(text))]
 
 
+@pytest.mark.requirement("schemas")
 def test_every_field_is_in_the_schema_with_its_meaning() -> None:
     schema = definition_schema()
     tables = {"sop": (HEADER, schema["properties"]["sop"]), "steps": (STEP, schema["properties"]["steps"]["items"])}
