@@ -5,7 +5,6 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,10 +73,8 @@ def immediate(
 
 def migrations() -> list[tuple[int, str]]:
     """The numbered steps from an empty file to today's schema."""
-    folder = resources.files("procedo.stores") / "migrations"
-    return sorted(
-        (int(entry.name[:4]), entry.read_text("utf-8")) for entry in folder.iterdir() if entry.name.endswith(".sql")
-    )
+    folder = Path(__file__).with_name("migrations")
+    return sorted((int(entry.name[:4]), entry.read_text("utf-8")) for entry in folder.glob("*.sql"))
 
 
 def _statements(script: str) -> Iterator[str]:
