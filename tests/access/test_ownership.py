@@ -59,6 +59,7 @@ async def test_what_is_not_named_is_not_there(app: App) -> None:
         assert not hasattr(own, name)
 
 
+@pytest.mark.requirement("roles")
 def test_every_verb_has_a_role_or_belongs_to_the_driver() -> None:
     verbs = {name for name, _ in inspect.getmembers(Runs, inspect.iscoroutinefunction) if not name.startswith("_")}
     behind_roles = {name for name in vars(Permitted) if not name.startswith("_")}
@@ -89,6 +90,7 @@ CALLS: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.requirement("own-runs")
 async def test_anothers_run_is_as_absent_as_one_that_never_was(app: App, call: Call) -> None:
     theirs = await app.runs_of(IDA).start("kiln-firing", None, at(IDA))
     noors = app.runs_of(NOOR)
@@ -159,6 +161,7 @@ NEEDS: dict[str, tuple[Role, Call]] = {
 
 
 @pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.requirement("roles")
 async def test_a_verb_is_refused_without_its_role_and_changes_nothing(app: App, name: str) -> None:
     role, call = NEEDS[name]
     run = await app.runs.start("kiln-firing", None, at(IDA))

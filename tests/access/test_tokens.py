@@ -12,7 +12,7 @@ from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.errors import BadArgument, NotFound, Refused
 from procedo.stores.memory import MemoryStore
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("token-digest")]
 OPERATOR = Principal(Source.CLI, "root", PrincipalKind.HUMAN)
 
 

@@ -10,7 +10,7 @@ from web_page import HOST
 from procedo.core.state import Verdict
 from procedo.runs import Snapshot
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("inbox-browser")]
 PHONE: dict[str, Any] = {
     "viewport": {"width": 360, "height": 740},
     "device_scale_factor": 2,

@@ -35,6 +35,7 @@ def test_a_person_at_a_terminal_makes_a_token_and_sees_what_it_opens(workspace: 
     assert screen.piped.strip() not in json.dumps(token)
 
 
+@pytest.mark.requirement("token-maker")
 def test_without_a_terminal_or_without_a_y_no_token_is_made_or_ended(workspace: Workspace) -> None:
     made(workspace, "ida", "--role", "approve")
     for words in (("create", "bot", "--role", "approve"), ("revoke", "ida")):
@@ -82,6 +83,7 @@ def test_a_token_without_the_role_or_of_an_agent_decides_nothing(kiln: Workspace
     assert len(kiln.json("inbox")["gates"]) == 1
 
 
+@pytest.mark.requirement("token-maker")
 def test_a_token_makes_tokens_that_reach_no_further_than_itself(workspace: Workspace) -> None:
     ida = made(workspace, "ida", "--role", "approve", "--role", "operate", "--group", "sre", "--expires", "10d")
     good = ("bot", "--kind", "agent", "--role", "operate", "--group", "sre", "--expires", "9d")

@@ -45,6 +45,7 @@ TOOLS: dict[str, Any] = {
 
 @eras
 @pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.requirement("own-runs")
 async def test_anothers_run_is_not_found_by_any_tool(server: Served, era: str, tool: str) -> None:
     ida, noor = await server.token("ida", "operate", "approve"), await server.token("noor", "operate", "approve")
     async with server.host(era, ida) as mine, server.host(era, noor) as theirs:
@@ -87,6 +88,7 @@ REFUSED = {
 
 @eras
 @pytest.mark.parametrize("who", REFUSED)
+@pytest.mark.requirement("no-own-gate")
 async def test_a_client_that_answers_for_its_user_opens_no_gate_by_it(server: Served, era: str, who: str) -> None:
     kind, roles = REFUSED[who]
     user = User([says("approve")])
@@ -101,6 +103,7 @@ async def test_a_client_that_answers_for_its_user_opens_no_gate_by_it(server: Se
 
 
 @eras
+@pytest.mark.requirement("no-own-gate")
 async def test_a_model_with_a_persons_token_decides_nothing_by_itself(server: Served, era: str) -> None:
     async with server.host(era, await server.token("ida", "operate", "approve")) as host:
         gate = only(await host.call("sop_start", name="kiln-firing"))["gate_id"]
@@ -110,6 +113,7 @@ async def test_a_model_with_a_persons_token_decides_nothing_by_itself(server: Se
 
 
 @eras
+@pytest.mark.requirement("no-own-gate")
 async def test_without_tokens_a_caller_is_nobody_and_decides_nothing(tmp_path: Path, era: str) -> None:
     user = User([says("approve")])
     async with served(tmp_path, protected=False) as server, server.host(era, None, user) as host:

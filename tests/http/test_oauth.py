@@ -18,7 +18,7 @@ from procedo.core.access import Access, Role
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.surfaces.http.oauth import Bearer, OAuth, keys_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("oauth")]
 ISSUER, RESOURCE = "https://id.example/", "https://ops.example/mcp"
 SETTINGS = OAuthSettings(ISSUER, RESOURCE, "https://id.example/keys")
 KEY = rsa.generate_private_key(65537, 2048)
@@ -115,6 +115,15 @@ async def test_scopes_that_are_not_ours_open_nothing() -> None:
     found = await Issuer().oauth().verify(signed(scope="approve admin procedo:everything"))
     assert found is not None
     assert found.access.roles == frozenset()
+
+
+async def test_a_shared_secret_in_the_key_set_signs_nothing() -> None:
+    """A key that is published and can also sign would let everybody in."""
+    shared = {"kty": "oct", "kid": "shared", "k": "c" * 43}
+    issuer = Issuer(json.dumps({"keys": [*json.loads(jwks(one=KEY))["keys"], shared]}))
+    secret = jwt.PyJWK.from_dict(shared, "HS256").key
+    assert await issuer.oauth().verify(signed(secret, "shared", "HS256")) is None
+    assert await issuer.oauth().verify(signed()) is not None
 
 
 async def test_a_client_that_acts_for_itself_is_an_agent() -> None:

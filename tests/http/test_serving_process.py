@@ -112,6 +112,7 @@ def call(running: Running, tool: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.requirement("http-end")
 def test_a_signal_ends_the_server_in_good_order(place: Workspace, number: int, expected: int) -> None:
     with serving(place, "--http", "--port", "0") as running:
         assert json.loads(Browser(running.origin).get("/ready")) == {"status": "ok"}
@@ -121,6 +122,7 @@ def test_a_signal_ends_the_server_in_good_order(place: Workspace, number: int, e
     assert place.run("audit", "verify").code == 0
 
 
+@pytest.mark.requirement("http-end")
 def test_a_signal_ends_the_server_while_a_page_and_a_call_are_open(place: Workspace) -> None:
     with serving(place, "--http", "--port", "0") as running:
         browser = Browser(running.origin)

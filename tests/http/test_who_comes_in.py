@@ -40,6 +40,7 @@ async def test_a_good_token_at_the_right_name_is_served(server: Served) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("secret", [None, "x", "procedo_wrong", "eyJhbGciOiJub25lIn0.e30.", "Basic"])
+@pytest.mark.requirement("http-edge")
 async def test_no_or_a_wrong_token_is_401_with_a_challenge(server: Served, secret: str | None) -> None:
     async with server.web(**MCP, **bearer(secret)) as web:
         answer = await web.post("/mcp", json=INITIALIZE)
@@ -49,6 +50,7 @@ async def test_no_or_a_wrong_token_is_401_with_a_challenge(server: Served, secre
 
 
 @pytest.mark.anyio
+@pytest.mark.requirement("http-edge")
 async def test_a_foreign_name_or_origin_or_too_much_is_refused(server: Served) -> None:
     async with server.web(**MCP, **bearer(await server.token("ida", "view"))) as web:
         assert (await web.post("/mcp", json=INITIALIZE, headers={"host": "evil.example"})).status_code == 421
@@ -139,6 +141,7 @@ def test_a_name_that_has_to_be_looked_up_is_not(name: str) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.requirement("http-edge")
 async def test_another_address_is_refused_without_tokens_and_taken_with_them(tmp_path: Path) -> None:
     import asyncio
 

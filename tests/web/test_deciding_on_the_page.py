@@ -8,7 +8,7 @@ from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.state import Status, Verdict
 from procedo.runs import Surface
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("inbox-answer")]
 
 
 async def gate_of(desk: Office, run_id: str, number: int = 1) -> Any:
@@ -115,6 +115,7 @@ async def test_what_was_decided_meanwhile_is_told_and_nothing_happens_twice(desk
         assert page.buttons == []
 
 
+@pytest.mark.requirement("C9")
 async def test_a_draft_that_was_replaced_is_not_approved_by_its_old_page(desk: Office) -> None:
     run = await desk.letter(body="Monday")
     async with desk.operator() as ida:
@@ -131,6 +132,7 @@ async def test_a_draft_that_was_replaced_is_not_approved_by_its_old_page(desk: O
     assert (await gate_of(desk, run.run.id)).open
 
 
+@pytest.mark.requirement("C87")
 async def test_an_answer_for_a_gate_of_another_run_is_refused(desk: Office) -> None:
     run, other = await desk.letter(body="Monday"), await desk.kiln()
     async with desk.operator() as ida:
@@ -240,6 +242,7 @@ async def test_an_agent_decides_where_a_policy_names_it(tmp_path: Any) -> None:
             assert "Approved" in (await bot.answer("approve")).text
 
 
+@pytest.mark.requirement("C46")
 async def test_mine_are_the_gates_that_i_may_decide(reviewed: Office) -> None:
     kiln, letter = await reviewed.kiln(), await reviewed.letter(body="x")
     async with reviewed.somebody(await reviewed.token("sam", "approve")) as sam:
@@ -252,6 +255,7 @@ async def test_mine_are_the_gates_that_i_may_decide(reviewed: Office) -> None:
         assert "2 different persons of group 'pharmacists'" in page.text
 
 
+@pytest.mark.requirement("C46")
 async def test_the_list_tells_run_step_question_content_and_since_when(desk: Office) -> None:
     run = await desk.kiln({"temp": 980})
     desk.clock.time += timedelta(hours=3)
@@ -318,6 +322,7 @@ async def test_what_is_no_form_of_ours_is_refused(desk: Office, name: str) -> No
     assert (await gate_of(desk, run.run.id)).open
 
 
+@pytest.mark.requirement("C83")
 async def test_a_person_at_the_page_is_the_same_person_as_at_the_terminal(reviewed: Office) -> None:
     run = await reviewed.kiln()
     (gate,) = run.run.open_gates

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from web_page import ORIGIN, Office
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("inbox-login")]
 
 
 async def test_without_a_login_every_page_leads_to_the_login_and_shows_nothing(desk: Office) -> None:
