@@ -105,6 +105,7 @@ def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings
         tools=None,
         capabilities=capabilities,
         default_mode=settings.default_mode,
+        break_glass=settings.break_glass,
     )
 
 

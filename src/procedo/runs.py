@@ -205,15 +205,20 @@ class Runs:
         digest: str | None = None,
         run_id: str | None = None,
         lasting: bool = False,
+        break_glass: bool = False,
     ) -> Snapshot:
-        """Answer at a gate, named by its id or short code. `run_id`, when given, must be the gate's own run."""
+        """Answer at a gate, named by its id or short code. `run_id`, when given, must be the gate's own run.
+
+        `break_glass`: alone, against group, quorum and roles of the policy; it takes that permission and a comment.
+        """
         found = await self._store.read(lambda reader: gate_of(reader, reference))
         if run_id is not None and found.run_id != run_id:
             message = f"Gate {reference} does not belong to run {run_id}."
             raise Refused("other_run", message, "Name the gate together with its own run.")
         if value is not None:
             check_size("The value", value, self._settings.max_value_bytes)
-        command = m.Decide(found.gate.id, verdict, surface.principal, value, comment, revision, digest, lasting)
+        by, gate_id = surface.principal, found.gate.id
+        command = m.Decide(gate_id, verdict, by, value, comment, revision, digest, lasting, break_glass)
         answered = await self.command(found.run_id, command, surface.principal)
         if answered.replayed:
             gate = found.gate

@@ -151,7 +151,8 @@ class Transitions:
 
     def begin(self, writer: Writer, sop: Sop, command: m.Start, by: Principal) -> Snapshot:
         """Commit the start of a run that was admitted in this transaction."""
-        moment = Moment(self._now(), self._settings.limits, self._settings.policies, self._settings.default_policy)
+        moment = self._moment_of(None)
+        command = replace(command, lineage=self._lineage(writer, command))
         events = decide(sop, None, command, moment)
         after = self._save(writer, None, events, by, moment.now)
         return self.snapshot(writer, sop, after)
@@ -174,8 +175,18 @@ class Transitions:
         slot = None
         if not run.holds_slot and run.end is None:
             slot = slot_objection(sop, writer.load(sop.name, None, None), self._settings.limits)
-        settings = self._settings
-        return Moment(self._now(), settings.limits, settings.policies, settings.default_policy, slot)
+        return self._moment_of(slot)
+
+    def _moment_of(self, slot: str | None) -> Moment:
+        one = self._settings
+        return Moment(self._now(), one.limits, one.policies, one.default_policy, slot, one.break_glass)
+
+    @staticmethod
+    def _lineage(reader: Reader, command: m.Start) -> frozenset[str]:
+        """The principal keys of everybody who acted in the runs that a new one comes from."""
+        origin = command.parent.run if command.parent is not None else command.retry_of
+        before = None if origin is None else reader.run(origin)
+        return frozenset() if before is None else before.lineage | before.executors | {before.starter.key}
 
     def _save(
         self,

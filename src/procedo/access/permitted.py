@@ -59,6 +59,7 @@ class Permitted(Runs):
         digest: str | None = None,
         run_id: str | None = None,
         lasting: bool = False,
+        break_glass: bool = False,
     ) -> Snapshot:
         """See `Runs.decide`."""
         self._access.require(Role.APPROVE)
@@ -72,6 +73,7 @@ class Permitted(Runs):
             digest=digest,
             run_id=run_id,
             lasting=lasting,
+            break_glass=break_glass,
         )
 
     async def cancel(self, run_id: str, reason: str, surface: Surface) -> Snapshot:

@@ -37,6 +37,13 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("sop", "max_value_bytes", forms.count(1, 16_777_216), 65_536, "Size of each input and output, in bytes."),
     Key("sop", "max_step_visits", forms.count(1, 1_000_000), 256, "How often one run may reach the same step."),
     Key("sop.approval", "default_policy", forms.name(), "human", "The policy of gates that name none."),
+    Key(
+        "sop.approval",
+        "break_glass",
+        forms.listed(forms.member()),
+        (),
+        "Who may decide alone in an emergency, with a reason: procedo approve --break-glass.",
+    ),
     Key(_GROUP, "members", forms.listed(forms.member()), (), "Who belongs to the group.", required=True),
     Key(_GROUP, "by_token", forms.flag(), False, "Whether a token or claim that names the group makes a member, too."),
     Key(_GROUP, "request_route", forms.name(), None, "The notice for gates that this group decides."),
@@ -45,9 +52,9 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(
         _POLICY,
         "distinct_from",
-        forms.listed(forms.word(["executor", "starter"])),
+        forms.listed(forms.word(["executor", "starter", "delegation"])),
         ("executor",),
-        "Who never decides: whoever executed the run's steps, whoever started it.",
+        "Who never decides: who executed the run's steps, who started it, or anybody in its delegation chain.",
     ),
     Key(_POLICY, "timeout", forms.duration(0, 366 * _DAY), 0.0, "How long a gate waits; 0 waits for ever."),
     Key(
@@ -60,6 +67,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(_POLICY, "max_reminders", forms.count(0, 1_000), 3, "How often the question is put again before it is denied."),
     Key(_POLICY, "agents", forms.listed(forms.member()), (), "Agents that may decide although they are no persons."),
     Key(_POLICY, "out_of_band", forms.flag(), False, "Decide only at another door than the calling host."),
+    Key(_POLICY, "auto_approve", forms.flag(), False, "Approves by itself the gates of steps that name the policy."),
     Key(_POLICY, "request_route", forms.name(), None, "The notice for its gates; without it that of its group."),
     Key(_POLICY, "escalation_route", forms.name(), None, "The notice for its gates when nobody answered in time."),
     *NOTICE_KEYS,

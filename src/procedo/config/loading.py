@@ -74,6 +74,7 @@ def _settings(root: Path, document: Document) -> Settings:
         max_value_bytes=document.value("sop", "max_value_bytes"),
         policies=MappingProxyType(known),
         default_policy=policies.default_policy(document, known),
+        break_glass=frozenset(document.value("sop.approval", "break_glass")),
         capabilities=CapabilitySettings(shell=_shell(root, document), http=_http(document)),
         lease_s=document.value("worker", "lease"),
         agents=agents(root, document, known, document.value("procedo", "host_agent")),

@@ -39,6 +39,10 @@ def default_policy(document: Document, known: Mapping[str, Policy]) -> Policy:
     """The policy of gates that name none. An unknown name is a problem."""
     name = document.value("sop.approval", "default_policy")
     if name in known:
+        if known[name].auto_approve:
+            message = f"default_policy names {name!r}, which approves by itself: no gate would stop anybody"
+            hint = "approving by itself goes by name only: name the policy at the steps that it is for"
+            document.object_to(("sop", "approval", "default_policy"), "auto-approve-default", message, hint)
         return known[name]
     message = f"default_policy names the policy {name!r}, which does not exist"
     document.object_to(("sop", "approval", "default_policy"), "unknown-policy", message, _meant(name, known))
@@ -73,6 +77,7 @@ def _policy(
         reminders=document.value(_POLICY, "max_reminders", name),
         agents=frozenset(document.value(_POLICY, "agents", name)),
         out_of_band=document.value(_POLICY, "out_of_band", name),
+        auto_approve=document.value(_POLICY, "auto_approve", name),
         by_token=group in groups and document.value(_GROUP, "by_token", group),
         request_route=check_route(document, _POLICY, "request_route", name) or routes.get(group or ""),
         escalation_route=check_route(document, _POLICY, "escalation_route", name),
@@ -85,7 +90,8 @@ def _policy(
 
 
 def _object_to_unsatisfiable(document: Document, policy: Policy) -> None:
-    if policy.members is None or policy.by_token:
+    if policy.members is None or policy.by_token or document.value("sop.approval", "break_glass"):
+        # With somebody who may break the glass there is a way past it; `check` still tells it.
         return
     people = _people(policy.members | policy.agents)
     if len(people) >= policy.quorum:
@@ -94,7 +100,10 @@ def _object_to_unsatisfiable(document: Document, policy: Policy) -> None:
         f"policy {policy.name!r} is unsatisfiable: its quorum is {policy.quorum}, and "
         f"{len(people)} may decide (group {policy.group!r}: {', '.join(sorted(people)) or 'nobody'})"
     )
-    hint = "lower the quorum or add members; one person at two doors is one"
+    hint = (
+        "lower the quorum or add members, one person at two doors is one; or name in [sop.approval] break_glass who "
+        "may decide alone in an emergency"
+    )
     document.object_to(_place(policy.name, "quorum"), "unsatisfiable-policy", message, hint)
 
 

@@ -20,8 +20,9 @@ class Settings:
     """What `procedo.toml` says, with every default filled in.
 
     `root` is the workspace, `data_dir` where its store lies. `policies` holds every approval policy by
-    name, the built-in `human` included; `default_policy` is for gates that name none. `max_value_bytes`
-    bounds each input and output of a run; `lease_s` is how long a worker holds work without renewing, in seconds.
+    name, the built-in `human` included; `default_policy` is for gates that name none, and `break_glass` names the
+    people who may decide alone in an emergency. `max_value_bytes` bounds each input and output of a run; `lease_s`
+    is how long a worker holds work without renewing, in seconds.
     `serving` says how `serve --http` is reached, `notices` how people are told about gates.
     """
 
@@ -35,6 +36,7 @@ class Settings:
     max_value_bytes: int = 65536
     policies: Mapping[str, Policy] = field(default_factory=lambda: {HUMAN.name: HUMAN})
     default_policy: Policy = HUMAN
+    break_glass: frozenset[str] = frozenset()
     lease_s: float = 10.0
     agents: AgentSettings = NO_AGENTS
     serving: ServingSettings = field(default_factory=ServingSettings)

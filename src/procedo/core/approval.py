@@ -10,9 +10,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from procedo.core.state import Gate, GateKind, Principal, PrincipalKind, Run, Verdict, Vote
+from procedo.core.state import Gate, GateKind, Principal, PrincipalKind, Run, Source, Verdict, Vote
 
-__all__ = ["ANSWERS", "HUMAN", "MAX_REVISES", "OnExpiry", "Policy", "answers", "may_decide", "objection", "tally"]
+__all__ = [
+    "ANSWERS",
+    "HUMAN",
+    "MAX_REVISES",
+    "OnExpiry",
+    "Policy",
+    "answers",
+    "glass_objection",
+    "may_decide",
+    "objection",
+    "tally",
+]
 
 
 class OnExpiry(StrEnum):
@@ -30,9 +41,11 @@ class Policy:
     `members` None admits any human; otherwise bare subjects or `source:subject`. `timeout_s` 0 never
     expires. `reminders` bounds how often a gate is put again before it is denied. `agents` are
     agent subjects that may decide although they are not human. `distinct_from` names roles
-    that may not decide: `executor`, `starter`. `by_token` opens the group to those whose credential
-    names it; otherwise only its listed members count. `request_route` and `escalation_route` name
-    the notices over which people are told about its gates.
+    that may not decide: `executor`, `starter`, or `delegation`: both, and whoever acted in the runs that this
+    one came from. `out_of_band` wants the decision at another door than the calling host. `by_token` opens the
+    group to those whose credential names it; otherwise only its listed members count. `request_route` and
+    `escalation_route` name the notices over which people are told about its gates. With `auto_approve` a gate
+    before a step or at a checkpoint is approved as it opens, where the step names this policy.
     """
 
     name: str = "human"
@@ -48,6 +61,7 @@ class Policy:
     by_token: bool = False
     request_route: str | None = None
     escalation_route: str | None = None
+    auto_approve: bool = False
 
 
 HUMAN: Final = Policy()
@@ -95,11 +109,39 @@ def objection(policy: Policy, principal: Principal, run: Run) -> str | None:
         return f"{principal} is not a person, and policy {policy.name!r} names no agent that may decide"
     if principal.kind is PrincipalKind.HUMAN and not _is_member(policy, principal):
         return f"{principal} is not a member of group {policy.group!r}, which policy {policy.name!r} requires"
-    if "executor" in policy.distinct_from and principal.key in run.executors:
+    if policy.out_of_band and principal.source is Source.HOST:
+        return f"policy {policy.name!r} wants this decided away from the calling host"
+    return _role_objection(policy, principal, run)
+
+
+def _role_objection(policy: Policy, principal: Principal, run: Run) -> str | None:
+    if "executor" in policy.distinct_from and principal.key in _executors(run):
         return f"{principal} executed steps of this run, and the executor never decides"
     if "starter" in policy.distinct_from and principal.identity == run.starter.identity:
         return f"{principal} started this run, and policy {policy.name!r} asks for somebody else"
+    if "delegation" in policy.distinct_from and principal.identity in _delegation(run):
+        return f"{principal} is in this run's delegation chain, and policy {policy.name!r} asks for somebody outside"
     return None
+
+
+def _executors(run: Run) -> frozenset[str]:
+    """A run that takes up a failed one has the outputs of those who executed there."""
+    return run.executors if run.retry_of is None else run.executors | run.lineage
+
+
+def _delegation(run: Run) -> frozenset[str]:
+    """The identities of everybody, at whatever door, who had a hand in this run or in those that it came from."""
+    keys = run.executors | run.lineage | {run.starter.key}
+    return frozenset(key.split(":", 2)[2] for key in keys)
+
+
+def glass_objection(names: frozenset[str], principal: Principal, reason: str) -> str | None:
+    """Why this principal may not break the glass, or None: it takes a named person away from the host, and a reason."""
+    if principal.kind is not PrincipalKind.HUMAN or not principal.identity or principal.source is Source.HOST:
+        return f"{principal} is no person at a terminal or with a token, and only such a person breaks the glass"
+    if not _listed(principal, names):
+        return f"{principal} is not one of those who may break the glass ([sop.approval] break_glass)"
+    return None if reason.strip() else "breaking the glass takes a reason, which is kept"
 
 
 def may_decide(policy: Policy | None, gate: Gate) -> str:

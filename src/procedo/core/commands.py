@@ -36,7 +36,8 @@ class Start:
     `can_ask`, `route` and `ceiling` are of the surface where it was started: whether a person can be asked
     there, the operator's route in words, and the scopes beyond which nothing in the run may go.
 
-    `pins` are the digests of the procedures that it may run as sub-runs, by name. A run that takes up a
+    `pins` are the digests of the procedures that it may run as sub-runs, by name. `lineage` holds the principal keys
+    of everybody who acted in the runs that this one comes from. A run that takes up a
     failed one (`retry_of`) has `adopted` outputs by step number and begins at other places than the first step.
     """
 
@@ -53,6 +54,7 @@ class Start:
     parent: Parent | None = None
     retry_of: str | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    lineage: frozenset[str] = frozenset()
     adopted: Mapping[int, Json] = field(default_factory=dict)
     begin_at: tuple[Arrival, ...] = ()
 
@@ -133,7 +135,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """An answer at a gate. `revision` and `digest` name the presentation that was seen, when the door knows them."""
+    """An answer at a gate. `revision` and `digest` name the presentation that was seen, when the door knows them.
+
+    With `break_glass` a person with that permission decides alone, whatever group, quorum and roles the policy has.
+    """
 
     gate_id: str
     verdict: Verdict
@@ -143,6 +148,7 @@ class Decide:
     revision: int | None = None
     digest: str | None = None
     lasting: bool = False
+    break_glass: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from procedo.core import messages as m
-from procedo.core.approval import OnExpiry, Policy, answers, objection, tally
+from procedo.core.approval import ANSWERS, OnExpiry, Policy, answers, glass_objection, objection, tally
 from procedo.core.dispatch import leave, proceed
 from procedo.core.draft import Draft
 from procedo.core.model import Json, Step
@@ -29,7 +29,7 @@ from procedo.core.state import (
 )
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 
-__all__ = ["CLOCK", "answer", "expire"]
+__all__ = ["CLOCK", "answer", "approve_by_policy", "expire"]
 
 CLOCK: Final = Principal(Source.SYSTEM, "clock", PrincipalKind.SYSTEM)
 
@@ -50,6 +50,9 @@ def answer(draft: Draft, command: m.Decide) -> None:
     _check_presentation(gate, command)
     policy = _policy(draft, gate)
     _check_verdict(gate, step, command.verdict)
+    if command.break_glass:
+        _break_glass(draft, gate, policy, command, value)
+        return
     reason = objection(policy, command.by, draft.run)
     if reason is not None:
         raise Refused("not_authorised", f"Nothing is decided: {reason}.", "The gate stays open for those it names.")
@@ -117,6 +120,43 @@ def _check_verdict(gate: Gate, step: Step, verdict: Verdict) -> None:
     if verdict not in allowed:
         words = ", ".join(allowed)
         raise BadArgument("wrong_verdict", f"{verdict} is no answer at gate {gate.code}.", f"It takes: {words}.")
+
+
+def _break_glass(draft: Draft, gate: Gate, policy: Policy, command: m.Decide, value: Json) -> None:
+    """Decide alone, against the policy's group, quorum and roles, and say so in the record."""
+    if command.verdict in (Verdict.RETRACT, Verdict.REVISE):
+        message = f"{command.verdict} decides nothing, so there is no glass to break for it."
+        raise BadArgument("wrong_verdict", message, "Break the glass to approve, amend or deny.")
+    barred = glass_objection(draft.moment.break_glass, command.by, command.comment)
+    if barred is not None:
+        raise Refused("glass_not_broken", f"Nothing is decided: {barred}.", "The gate stays open for those it names.")
+    against = objection(policy, command.by, draft.run)
+    if against is None and policy.quorum > 1 and command.verdict in (Verdict.APPROVE, Verdict.AMEND):
+        against = f"policy {policy.name!r} asks for {policy.quorum} different people"
+    if against is None:
+        message = f"{command.by} may decide at gate {gate.code} without breaking the glass."
+        raise Refused("glass_not_needed", message, "Decide as usual; nothing was decided by this call.")
+    draft.emit(m.GlassBroken(gate.id, command.by, command.comment, policy.name, against))
+    _resolve(draft, gate, command, value)
+
+
+def approve_by_policy(draft: Draft) -> bool:
+    """Approve what has just opened where the step's policy does so by itself; False when there was nothing.
+
+    Only a gate that asks whether something may go on is approved so, and only under a policy that its step names:
+    never by default, never later, and never a question about what has happened.
+    """
+    opened = [event.gate.id for event in draft.events if isinstance(event, m.GateOpened)]
+    for gate in (draft.run.gates[gate_id] for gate_id in opened):
+        policy = None if gate.policy is None else draft.moment.policy(gate.policy)
+        asks = gate.kind in (GateKind.APPROVAL, GateKind.CHECKPOINT)
+        if draft.run.end is None and gate.open and asks and policy is not None and policy.auto_approve:
+            by = Principal(Source.SYSTEM, f"policy {policy.name}", PrincipalKind.SYSTEM)
+            draft.emit(m.AutoApproved(gate.id, policy.name))
+            draft.emit(m.GateResolved(gate.id, Verdict.APPROVE, by, f"policy {policy.name!r} approves by itself"))
+            _carry_out(draft, gate, Verdict.APPROVE, by, "", gate.content)
+            return True
+    return False
 
 
 def _revise(draft: Draft, gate: Gate, command: m.Decide) -> None:
@@ -219,23 +259,24 @@ def _carry_out_on_execution(draft: Draft, gate: Gate, verdict: Verdict, by: Prin
 
 
 def expire(draft: Draft, gate: Gate) -> None:
-    """Nobody answered in time: remind or escalate, and after the last reminder deny. Never approve.
+    """Nobody answered in time: remind or escalate, and after the last reminder say no. Never approve.
 
-    A gate whose policy is missing, or which takes no denial, keeps waiting without a limit.
+    No is a denial, or, of an effect that may or may not have happened, a failure. A gate whose policy is missing
+    keeps waiting without a limit.
     """
     policy = draft.moment.policy(gate.policy)
-    step = draft.step(gate.step)
-    can_deny = Verdict.DENY in answers(gate, editable=step.edit is not None)
-    if gate.own_limit and can_deny:
-        reason = "nobody answered in time"
-        draft.emit(m.GateResolved(gate.id, Verdict.DENY, CLOCK, reason, expired=True))
-        _carry_out(draft, gate, Verdict.DENY, CLOCK, reason, gate.content)
-    elif policy is None or not policy.timeout_s or not can_deny:
+    if gate.own_limit:
+        _expired(draft, gate, "nobody answered in time")
+    elif policy is None or not policy.timeout_s:
         draft.emit(m.GateReminded(gate.id, escalated=False, due_at=None))
     elif policy.on_expiry is OnExpiry.DENY or gate.reminders >= policy.reminders:
-        reason = f"nobody answered within {policy.timeout_s:g} s"
-        draft.emit(m.GateResolved(gate.id, Verdict.DENY, CLOCK, reason, expired=True))
-        _carry_out(draft, gate, Verdict.DENY, CLOCK, reason, gate.content)
+        _expired(draft, gate, f"nobody answered within {policy.timeout_s:g} s")
     else:
         due_at = draft.moment.now + timedelta(seconds=policy.timeout_s)
         draft.emit(m.GateReminded(gate.id, policy.on_expiry is OnExpiry.ESCALATE, due_at))
+
+
+def _expired(draft: Draft, gate: Gate, reason: str) -> None:
+    no = Verdict.DENY if Verdict.DENY in ANSWERS[gate.kind] else Verdict.FAIL
+    draft.emit(m.GateResolved(gate.id, no, CLOCK, reason, expired=True))
+    _carry_out(draft, gate, no, CLOCK, reason, gate.content)

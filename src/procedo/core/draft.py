@@ -24,6 +24,7 @@ class Moment:
     """What a transition takes from outside: the time, the limits, the policies as configured now.
 
     `slot` is the reason why no slot is free for this run, or None; it counts only while the run holds none.
+    `break_glass` names the people who may decide alone in an emergency.
     """
 
     now: datetime
@@ -31,6 +32,7 @@ class Moment:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     default_policy: Policy = HUMAN
     slot: str | None = None
+    break_glass: frozenset[str] = frozenset()
 
     def policy(self, name: str | None) -> Policy | None:
         """The policy of that name as it is configured now; None when it is missing."""

@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias, Union, get_args
 
 from procedo.core.gate_events import (
+    AutoApproved,
     GateOpened,
     GatePresented,
     GateReminded,
     GateResolved,
     GateWithdrawn,
+    GlassBroken,
     RevisionAsked,
     RevisionFailed,
     VoteCast,
@@ -27,6 +29,7 @@ __all__ = [
     "EVENTS",
     "ArrivalPended",
     "ArrivalReleased",
+    "AutoApproved",
     "DispatchHeld",
     "DispatchesReleased",
     "EffectRepeated",
@@ -47,6 +50,7 @@ __all__ = [
     "GateReminded",
     "GateResolved",
     "GateWithdrawn",
+    "GlassBroken",
     "ItemOpened",
     "OutputClaimed",
     "RevisionAsked",
@@ -86,6 +90,7 @@ class RunStarted:
     parent: Parent | None = None
     retry_of: str | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    lineage: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +329,8 @@ Event: TypeAlias = Union[
     GateOpened,
     VoteCast,
     VoteRetracted,
+    GlassBroken,
+    AutoApproved,
     GateResolved,
     RevisionAsked,
     GatePresented,

@@ -87,6 +87,7 @@ def begun(e: m.RunStarted, at: datetime) -> Run:
         parent=e.parent,
         retry_of=e.retry_of,
         pins=e.pins,
+        lineage=e.lineage,
         steps=FreshSteps(),
     )
 
@@ -144,6 +145,10 @@ def _gate_resolved(run: Run, e: m.GateResolved, at: datetime) -> Run:
         expired=e.expired,
         due_at=None,
     )
+
+
+def _glass_broken(run: Run, e: m.GlassBroken, _: datetime) -> Run:
+    return _with_gate(run, e.gate_id, glass_broken=True)
 
 
 def _revision_asked(run: Run, e: m.RevisionAsked, _: datetime) -> Run:
@@ -339,6 +344,8 @@ _TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Run]]] = {
     m.GateOpened: _gate_opened,
     m.VoteCast: _vote_cast,
     m.VoteRetracted: _vote_retracted,
+    m.GlassBroken: _glass_broken,
+    m.AutoApproved: _unchanged,
     m.GateResolved: _gate_resolved,
     m.RevisionAsked: _revision_asked,
     m.GatePresented: _gate_presented,

@@ -88,6 +88,7 @@ class Gate:
     value_digest: str = ""
     lasting: bool = False
     expired: bool = False
+    glass_broken: bool = False
     withdrawn: str = ""
 
     @property

@@ -9,11 +9,13 @@ from procedo.core.model import Json
 from procedo.core.principal import Principal
 
 __all__ = [
+    "AutoApproved",
     "GateOpened",
     "GatePresented",
     "GateReminded",
     "GateResolved",
     "GateWithdrawn",
+    "GlassBroken",
     "RevisionAsked",
     "RevisionFailed",
     "VoteCast",
@@ -43,6 +45,25 @@ class VoteRetracted:
     gate_id: str
     identity: str
     by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class GlassBroken:
+    """A person with that permission decides alone; `overridden` is what the policy had against it."""
+
+    gate_id: str
+    by: Principal
+    reason: str
+    policy: str
+    overridden: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutoApproved:
+    """A policy approves by itself, as the configuration says of it by name."""
+
+    gate_id: str
+    policy: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 from procedo.core import messages as m
-from procedo.core.decisions import answer, expire
+from procedo.core.decisions import answer, approve_by_policy, expire
 from procedo.core.dispatch import proceed, settle
 from procedo.core.draft import Draft, Moment
 from procedo.core.evolve import begun
@@ -80,8 +80,14 @@ def decide(sop: Sop, run: Run | None, command: m.Command, moment: Moment) -> lis
     draft = Draft(sop, run, moment)
     _HANDLERS[type(command)](draft, command)
     if draft.events:
-        settle(draft)
+        _settle(draft)
     return draft.events
+
+
+def _settle(draft: Draft) -> None:
+    settle(draft)
+    while approve_by_policy(draft):
+        settle(draft)
 
 
 def open_work(run: Run) -> str:
@@ -143,6 +149,7 @@ def _start(sop: Sop, command: m.Start, moment: Moment) -> list[m.Event]:
         parent=command.parent,
         retry_of=command.retry_of,
         pins=command.pins,
+        lineage=command.lineage,
     )
     draft = Draft(sop, begun(started, moment.now), moment, [started])
     # A new run was admitted with its slot in the same transaction.
@@ -150,7 +157,7 @@ def _start(sop: Sop, command: m.Start, moment: Moment) -> list[m.Event]:
     for number, output in command.adopted.items():
         _adopt_output(draft, number, output, command.retry_of or "")
     draft.queue.extend(command.begin_at or (Arrival(sop.steps[0].number),))
-    settle(draft)
+    _settle(draft)
     return draft.events
 
 

@@ -167,6 +167,7 @@ class Run:
     parent: Parent | None = None
     retry_of: str | None = None
     pins: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    lineage: frozenset[str] = frozenset()
     executors: frozenset[str] = frozenset()
     executions: Mapping[str, Execution] = field(default_factory=lambda: EMPTY)
     gates: Mapping[str, Gate] = field(default_factory=lambda: EMPTY)

@@ -85,6 +85,8 @@ def _outcome(gate: Gate) -> dict[str, Json]:
     outcome: dict[str, Json] = {"verdict": gate.verdict.value, "by": str(gate.decided_by)}
     if gate.expired:
         outcome["expired"] = True
+    if gate.glass_broken:
+        outcome["break_glass"] = True
     if gate.comment:
         outcome["comment"] = line(masked_text(gate.comment), _LONGEST_QUESTION)
     return outcome
@@ -111,5 +113,6 @@ def _text(title: str, data: dict[str, Json]) -> str:
 def _ended(outcome: dict[str, Json]) -> str:
     if "withdrawn" in outcome:
         return f"The question is void: {outcome['withdrawn']}."
-    how = "expired without an answer" if outcome.get("expired") else f"{outcome['verdict']} by {outcome['by']}"
+    glass = " by breaking the glass" if outcome.get("break_glass") else ""
+    how = "expired without an answer" if outcome.get("expired") else f"{outcome['verdict']} by {outcome['by']}{glass}"
     return f"Answered: {how}" + (f" ({outcome['comment']})." if outcome.get("comment") else ".")

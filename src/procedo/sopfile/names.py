@@ -55,12 +55,23 @@ def _policy(one: Checked, around: Surroundings, step: Step, name: str, told: set
         _unknown(one, "unknown-policy", f"there is no approval policy {name!r}", name, around.policies, step, "policy")
     elif name not in told and (why := _unsatisfiable(policy)):
         told.add(name)
+        message = f"policy {name!r} can never be satisfied: {why}"
         hint = "add members to its group, or ask for fewer in procedo.toml"
-        one.tell("unsatisfiable-policy", f"policy {name!r} can never be satisfied: {why}", hint, step, "policy")
+        if around.break_glass:
+            people = ", ".join(sorted(around.break_glass))
+            way = f"{hint}; until then only {people} can decide: procedo approve GATE --break-glass --comment WHY"
+            one.tell("break-glass-policy", message, way, step, "policy")
+        else:
+            way = f"{hint}; or name in [sop.approval] break_glass who may decide alone (procedo approve --break-glass)"
+            one.tell("unsatisfiable-policy", message, way, step, "policy")
+    elif name not in told and policy.auto_approve:
+        told.add(name)
+        message = f"policy {name!r} approves by itself, so this gate stops nobody"
+        one.tell("auto-approve", message, "name another policy where a person has to decide", step, "policy")
 
 
 def _unsatisfiable(policy: Policy) -> str:
-    if policy.members is None:
+    if policy.members is None or policy.by_token or policy.auto_approve:
         return ""
     people = {name.strip().casefold().rpartition(":")[2] for name in policy.members | policy.agents}
     people.discard("")

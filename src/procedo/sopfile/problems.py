@@ -58,7 +58,9 @@ _ERRORS: Final = {
 }
 _WARNINGS: Final = {
     "admits-none": "A limit that lets no run start.",
+    "auto-approve": "An approval policy that approves by itself.",
     "binding-uncertain": "A step reads an output that some ways through the procedure do not produce.",
+    "break-glass-policy": "An approval policy that nobody can satisfy, and that somebody may override.",
     "dependency-uncertain": "Some ways through the procedure never run a step that is waited for.",
     "extra-file": "A file beside the definition is not read.",
     "fork-without-join": "Branches that run side by side never come together.",

@@ -15,7 +15,7 @@ class Surroundings:
     """The names that a definition may use.
 
     `tools` None means that the tools of agents are not known here, so that none can be missing. `sops` are
-    the names in the library; None means that they are not known.
+    the names in the library; None means that they are not known. `break_glass` names who may decide alone.
     """
 
     agents: frozenset[str]
@@ -25,3 +25,4 @@ class Surroundings:
     capabilities: Capabilities | None = None
     sops: frozenset[str] | None = None
     default_mode: Mode = Mode.SUPERVISED
+    break_glass: frozenset[str] = frozenset()

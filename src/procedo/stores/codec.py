@@ -36,6 +36,7 @@ class Origin:
     parent: Parent | None = None
     retry_of: str | None = None
     pins: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    lineage: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, run: Run) -> "Origin":
@@ -52,6 +53,7 @@ class Origin:
             parent=run.parent,
             retry_of=run.retry_of,
             pins=run.pins,
+            lineage=run.lineage,
         )
 
 

@@ -75,6 +75,7 @@ def run_of(
         parent=first.parent,
         retry_of=first.retry_of,
         pins=first.pins,
+        lineage=first.lineage,
         executors=body.executors,
         executions=executions,
         gates=gates,

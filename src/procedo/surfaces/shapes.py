@@ -373,6 +373,7 @@ class DecisionView(TypedDict):
     by: NotRequired[str]
     at: NotRequired[str]
     expired: NotRequired[bool]
+    break_glass: NotRequired[bool]
     withdrawn: NotRequired[str]
     comment: NotRequired[str]
 

@@ -62,6 +62,8 @@ VERBS: Final = (
         ("inbox", "inbox", "the gates that wait for a person"),
         ("approve", "approve", "let a gate's step go on"),
         ("deny", "deny", "refuse a gate's step"),
+        ("revise", "revise", "ask for another draft"),
+        ("retract", "retract", "take an answer back"),
     ),
     *_verbs("Access", ("token", "token", "make, list and end the tokens of people and programs")),
     *_verbs(

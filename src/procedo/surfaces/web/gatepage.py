@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from procedo.core.model import Json
 from procedo.core.state import Gate, Verdict
 from procedo.ports import OpenGate
 from procedo.runs import History, Snapshot
 from procedo.surfaces.gates import gate_view, may_decide, what_is_asked
+from procedo.surfaces.presentations import previous
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.web.answers import amendable, barred, choices
 from procedo.surfaces.web.difference import Line, difference
@@ -49,23 +49,6 @@ def gate_version(gate: Gate) -> str:
     votes = [(vote.identity, vote.verdict, vote.digest) for vote in gate.votes]
     state = (gate.revision, gate.digest, votes, gate.verdict, gate.withdrawn, gate.reminders)
     return hashlib.sha256(repr(state).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def previous(history: History, gate: Gate) -> Json:
-    """What was presented before what is presented now: an earlier revision, or the draft that was sent back."""
-    seen: list[Json] = []
-    for record in history.records:
-        data = record.data if isinstance(record.data, dict) else {}
-        opened = data.get("gate")
-        if isinstance(opened, dict) and opened.get("id") == gate.id:
-            seen.append(opened.get("content"))
-        elif data.get("gate_id") == gate.id and "content" in data:
-            seen.append(data["content"])
-    older = [content for content in seen if content != gate.content]
-    if older:
-        return older[-1]
-    sent_back = [g for g in history.gates if g.step == gate.step and g.verdict is Verdict.REVISE and g.id != gate.id]
-    return sent_back[-1].content if sent_back else None
 
 
 def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from procedo.core.state import Verdict
 from procedo.errors import BadArgument
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.typed import json_argument
-from procedo.surfaces.cli.verbs.decision import common_arguments, decide
+from procedo.surfaces.cli.verbs.decision import Answer, common_arguments, decide
 
 EXAMPLES = (
     "procedo approve K7QF",
     'procedo approve K7QF --comment "seen with the team"',
     'procedo approve K7QF --amend "We close on Tuesday."  # a checkpoint with `edit`: its one field',
     "procedo approve K7QF --verdict skip  # an interrupted effect: repeat, skip or fail",
-    'procedo approve K7QF --verdict revise --comment "shorter"  # a checkpoint: another draft',
+    'procedo approve K7QF --break-glass --comment "site down, nobody else awake"  # against the policy, recorded',
 )
 _VERDICTS = [v.value for v in Verdict if v is not Verdict.DENY]
 
@@ -27,6 +27,11 @@ def arguments(parser: ArgumentParser) -> None:
     common_arguments(parser)
     parser.add_argument("--comment", metavar="TEXT", default="", help="kept with the decision")
     parser.add_argument("--verdict", choices=_VERDICTS, help="another answer than approve")
+    parser.add_argument(
+        "--break-glass",
+        action="store_true",
+        help="decide alone, against group, quorum and roles of the policy; takes that permission and --comment",
+    )
     value = parser.add_mutually_exclusive_group()
     value.add_argument("--amend", metavar="TEXT", help="approve with this text in the field that may be edited")
     value.add_argument("--value", metavar="JSON", help="the same, with any JSON value (or @FILE)")
@@ -45,10 +50,12 @@ def _verdict(call: Call) -> Verdict:
         )
     if verdict is Verdict.REVISE and not call["comment"].strip():
         raise BadArgument("bad_argument", "--verdict revise needs guidance.", "Say with --comment what to change.")
+    if call["break_glass"] and not call["comment"].strip():
+        raise BadArgument("bad_argument", "--break-glass needs a reason, which is kept.", "Say why with --comment.")
     return verdict
 
 
 def run(call: Call) -> int:
     """Decide the gate."""
     value = call["amend"] if call["value"] is None else json_argument(call["value"], "--value")
-    return decide(call, _verdict(call), value=value, comment=call["comment"])
+    return decide(call, Answer(_verdict(call), value, call["comment"], call["break_glass"]))

@@ -7,7 +7,7 @@ changed in the meantime is not decided by it.
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,11 @@ from procedo.surfaces.cli.report import follow, report
 from procedo.surfaces.cli.terminal import Terminal, controlling_terminal
 
 if TYPE_CHECKING:
+    from procedo.config import Settings
     from procedo.ports import OpenGate
-    from procedo.runs import Snapshot
+    from procedo.runs import Snapshot, Surface
 
-__all__ = ["common_arguments", "decide", "presentation"]
+__all__ = ["Answer", "common_arguments", "decide", "presentation"]
 
 _QUESTIONS = {
     Verdict.APPROVE: "Approve this?",
@@ -86,15 +87,33 @@ def presentation(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> str:
     return "\n".join([*lines, *(f"  | {text}" for text in content.split("\n"))])
 
 
-def _answer(verdict: Verdict, value: Json, comment: str) -> str:
-    from procedo.surfaces.cli.person import operator
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answers, and whether alone against the policy."""
 
-    lines = [f"You are {operator()}. Your answer: {verdict.value}"]
-    if value is not None:
-        lines += ["  with this value:", *(f"  | {text}" for text in visible(pretty(value)).split("\n"))]
-    if comment:
-        lines.append(f"  comment: {visible(comment, lines=False)}")
-    return "\n".join(lines)
+    verdict: Verdict
+    value: Json = None
+    comment: str = ""
+    break_glass: bool = False
+
+    @property
+    def question(self) -> str:
+        """What the person confirms."""
+        asked = _QUESTIONS[self.verdict]
+        return f"Break the glass? {asked}" if self.break_glass else asked
+
+    def shown(self) -> str:
+        """The answer as it is put before the person."""
+        from procedo.surfaces.cli.person import operator
+
+        lines = [f"You are {operator()}. Your answer: {self.verdict.value}"]
+        if self.value is not None:
+            lines += ["  with this value:", *(f"  | {text}" for text in visible(pretty(self.value)).split("\n"))]
+        if self.comment:
+            lines.append(f"  comment: {visible(self.comment, lines=False)}")
+        if self.break_glass:
+            lines.append("  You decide alone, against the policy of this gate. That stands in the record for ever.")
+        return "\n".join(lines)
 
 
 async def _look(call: Call) -> "tuple[OpenGate, Snapshot]":
@@ -102,9 +121,7 @@ async def _look(call: Call) -> "tuple[OpenGate, Snapshot]":
         return await app.runs.gate(call["gate"])
 
 
-async def _record(
-    call: Call, found: "OpenGate", verdict: Verdict, value: Json, comment: str, secret: str | None
-) -> "Snapshot":
+async def _record(call: Call, found: "OpenGate", answer: Answer, secret: str | None) -> "Snapshot":
     from procedo.access.permitted import Permitted
 
     async with call.app(worker=True) as app:
@@ -112,38 +129,50 @@ async def _record(
         if secret is not None:
             access = await redeemed(app, secret)
             surface, runs = replace(surface, principal=access.principal), Permitted(app.runs, access)
-        snapshot = await runs.decide(
-            found.gate.id,
-            verdict,
-            surface,
-            value=value,
-            comment=comment,
-            revision=found.gate.revision,
-            digest=found.gate.digest,
-            run_id=call["run"],
-        )
+        try:
+            snapshot = await runs.decide(
+                found.gate.id,
+                answer.verdict,
+                surface,
+                value=answer.value,
+                comment=answer.comment,
+                revision=found.gate.revision,
+                digest=found.gate.digest,
+                run_id=call["run"],
+                break_glass=answer.break_glass,
+            )
+        except Refused as error:
+            if error.code == "not_authorised" and _may_break_glass(app.settings, surface):
+                error.hint += " You may decide alone in an emergency: --break-glass with --comment."
+            raise
         return await follow(call, app, snapshot)
 
 
-def _confirm(terminal: Terminal, shown: str, answer: str, verdict: Verdict) -> None:
-    terminal.show(f"\n{shown}\n\n{answer}")
-    if not terminal.confirmed(f"{_QUESTIONS[verdict]} [y/N]"):
+def _may_break_glass(settings: "Settings", surface: "Surface") -> bool:
+    """True when the caller may decide alone in an emergency."""
+    from procedo.core.approval import glass_objection
+
+    return glass_objection(settings.break_glass, surface.principal, "an emergency") is None
+
+
+def _confirm(terminal: Terminal, shown: str, answer: Answer) -> None:
+    terminal.show(f"\n{shown}\n\n{answer.shown()}")
+    if not terminal.confirmed(f"{answer.question} [y/N]"):
         raise Refused("not_confirmed", "Nothing was decided: it was not confirmed.", "The gate stays open.")
 
 
-def decide(call: Call, verdict: Verdict, *, value: Json = None, comment: str = "") -> int:
+def decide(call: Call, answer: Answer) -> int:
     """Ask the person, record the answer, follow the run to its next stop and print it. A token is not asked."""
     secret = shown_token(call)
     if secret is not None:
         found, _ = asyncio.run(_look(call))
-        report(call, asyncio.run(_record(call, found, verdict, value, comment, secret)))
+        report(call, asyncio.run(_record(call, found, answer, secret)))
         return 0
     with controlling_terminal() as terminal:
         found, snapshot = asyncio.run(_look(call))
         # A decided gate cannot change any more, so there is nothing to confirm: the record answers.
-        if found.gate.verdict is None or verdict is Verdict.RETRACT:
-            shown = presentation(found, snapshot, datetime.now(UTC))
-            _confirm(terminal, shown, _answer(verdict, value, comment), verdict)
-    after = asyncio.run(_record(call, found, verdict, value, comment, None))
+        if found.gate.verdict is None or answer.verdict is Verdict.RETRACT:
+            _confirm(terminal, presentation(found, snapshot, datetime.now(UTC)), answer)
+    after = asyncio.run(_record(call, found, answer, None))
     report(call, after)
     return 0

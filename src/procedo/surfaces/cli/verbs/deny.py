@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 
 from procedo.core.state import Verdict
 from procedo.surfaces.cli.call import Call
-from procedo.surfaces.cli.verbs.decision import common_arguments, decide
+from procedo.surfaces.cli.verbs.decision import Answer, common_arguments, decide
 
 EXAMPLES = ('procedo deny K7QF --reason "thermocouple broken"',)
 
@@ -20,4 +20,4 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(call: Call) -> int:
     """Decide the gate."""
-    return decide(call, Verdict.DENY, comment=call["reason"])
+    return decide(call, Answer(Verdict.DENY, comment=call["reason"]))

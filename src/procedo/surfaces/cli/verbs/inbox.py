@@ -1,4 +1,7 @@
-"""The gates that wait for a person, the oldest first. `--mine` leaves those that you may decide."""
+"""The gates that wait for a person, the oldest first. `--mine` leaves those that you may decide.
+
+With a gate's code it shows that gate in full: what is asked, what changed, and what has happened at it.
+"""
 
 import asyncio
 from argparse import ArgumentParser
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from procedo.errors import BadArgument
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import pretty
 from procedo.surfaces.cli.report import when
@@ -13,13 +17,19 @@ from procedo.surfaces.cli.report import when
 if TYPE_CHECKING:
     from procedo.app import App
 
-EXAMPLES = ("procedo inbox", "procedo inbox --mine", "procedo inbox --watch  # new gates as they open, until ^C")
+EXAMPLES = (
+    "procedo inbox",
+    "procedo inbox --mine",
+    "procedo inbox K7QF  # one gate in full",
+    "procedo inbox --watch  # new gates as they open, until ^C",
+)
 _LOOK_AGAIN_S = 5.0
 _LONGEST_CONTENT = 1200
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Define the arguments."""
+    parser.add_argument("gate", metavar="GATE", nargs="?", help="one gate in full, by its short code or id")
     parser.add_argument("--mine", action="store_true", help="only gates that you may decide")
     parser.add_argument("--watch", action="store_true", help="stay, and show each new gate")
 
@@ -50,9 +60,22 @@ def _show(call: Call, gates: Sequence[Any], now: datetime) -> None:
             call.output.line(f"  {call.output.style('dim', name.ljust(10))}  {first}")
             for text in more:
                 call.output.line(f"{' ' * 14}{text}")
-        decide = f"procedo approve {gate['code']}  |  procedo deny {gate['code']}"
+        verbs = ["approve", "deny", *(["revise"] if "revise" in gate["answers"] else [])]
+        decide = "  |  ".join(f"procedo {verb} {gate['code']}" for verb in verbs)
         call.output.line(f"  {call.output.style('dim', 'decide'.ljust(10))}  {decide}")
         call.output.line()
+
+
+async def _one(call: Call) -> None:
+    from procedo.surfaces.cli.gatedetail import gate_detail, gate_value
+
+    async with call.app() as app:
+        found, snapshot = await app.runs.gate(call["gate"])
+        history = await app.runs.history(snapshot.run.id)
+    if call.json:
+        call.output.value(gate_value(found, history))
+    else:
+        call.output.line(gate_detail(found, history, datetime.now(UTC)))
 
 
 async def _once(call: Call) -> None:
@@ -85,5 +108,10 @@ async def _watch(call: Call) -> None:
 
 def run(call: Call) -> int:
     """Show the inbox."""
-    asyncio.run(_watch(call) if call["watch"] else _once(call))
+    if call["gate"] is not None:
+        if call["mine"] or call["watch"]:
+            raise BadArgument("bad_argument", "A gate and a filter do not go together.", "Leave one of them out.")
+        asyncio.run(_one(call))
+    else:
+        asyncio.run(_watch(call) if call["watch"] else _once(call))
     return 0

@@ -97,6 +97,7 @@ def _gates(call: Call, view: "HistoryView", now: datetime) -> None:
             state = "open"
         state = f"withdrawn: {gate['withdrawn']}" if gate.get("withdrawn") else state
         state += " (it had expired)" if gate.get("expired") else ""
+        state += " (by breaking the glass)" if gate.get("break_glass") else ""
         call.output.line(f"  {gate['code']}  step {gate['step']}, {gate['kind']}: {gate['asks']}".rstrip(": "))
         call.output.line(f"        {state}")
         if gate.get("comment"):
