@@ -89,23 +89,34 @@ def place(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path)
 
 
-def call(running: Running, tool: str, **arguments: Any) -> Any:
-    """One tool call of a client that speaks the newer revision, by hand."""
+def request(tool: str, **arguments: Any) -> dict[str, Any]:
+    """A tool call of the newer revision as it travels."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "desk", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    message = {
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": tool, "arguments": arguments, "_meta": meta},
-    }  # fmt: skip
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def ask_host(running: Running, run_id: str) -> Any:
+    """Ask the server on its standard input for a run's next step."""
+    assert running.process.stdin is not None
+    assert running.process.stdout is not None
+    running.process.stdin.write(json.dumps(request("sop_resume", run_id=run_id)) + "\n")
+    running.process.stdin.flush()
+    return json.loads(running.process.stdout.readline())["result"]["structuredContent"]
+
+
+def call(running: Running, tool: str, **arguments: Any) -> Any:
+    """One tool call of a client that speaks the newer revision, by hand."""
     headers = {
         "content-type": "application/json", "accept": "application/json, text/event-stream",
         "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": tool,
     }  # fmt: skip
-    request = urllib.request.Request(f"{running.origin}/mcp", json.dumps(message).encode(), headers)  # noqa: S310  # our own server
-    with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: S310  # our own server
+    sent = urllib.request.Request(f"{running.origin}/mcp", json.dumps(request(tool, **arguments)).encode(), headers)  # noqa: S310  # our own server
+    with urllib.request.urlopen(sent, timeout=LIMIT_S) as answer:  # noqa: S310  # our own server
         text = answer.read().decode()
     body = text if text.startswith("{") else text.rpartition("data: ")[2]
     return json.loads(body)["result"]["structuredContent"]
@@ -161,13 +172,15 @@ def test_a_gate_is_decided_on_the_page_and_the_next_server_goes_on(place: Worksp
 
 
 def test_the_inbox_beside_a_host_decides_and_the_host_sees_it(place: Workspace) -> None:
-    code = place.json("start", "kiln-firing")["actions"][0]["context"]["code"]
+    action = place.json("start", "kiln-firing")["actions"][0]
+    code, run_id = action["context"]["code"], action["run_id"]
     with serving(place, "--inbox") as running:
         browser = Browser(running.origin)
         browser.post("/inbox/login", credential=running.code, next="")
         (path,) = set(re.findall(r'href="(/inbox/gates/[^"]+)"', browser.get("/inbox")))
         assert code in browser.get(path)
         assert "Approved" in browser.approve(path)
+        assert ask_host(running, run_id)["actions"][0]["execution_id"] == "1.1"
         with pytest.raises(urllib.error.HTTPError) as missing:
             browser.get("/mcp")
         missing.value.close()
