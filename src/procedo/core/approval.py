@@ -109,7 +109,7 @@ def objection(policy: Policy, principal: Principal, run: Run) -> str | None:
         return f"{principal} is not a person, and policy {policy.name!r} names no agent that may decide"
     if principal.kind is PrincipalKind.HUMAN and not _is_member(policy, principal):
         return f"{principal} is not a member of group {policy.group!r}, which policy {policy.name!r} requires"
-    if policy.out_of_band and principal.source is Source.HOST:
+    if policy.out_of_band and principal.source in (Source.HOST, Source.HTTP):
         return f"policy {policy.name!r} wants this decided away from the calling host"
     return _role_objection(policy, principal, run)
 

@@ -16,6 +16,7 @@ from procedo.config.settings import Settings
 from procedo.core.access import Access, Role
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.errors import Refused
+from procedo.inbox_address import InboxAddress
 from procedo.runs import Runs, Surface
 from procedo.sopfile.library import Library
 from procedo.surfaces.http.verifier import Admitted
@@ -38,6 +39,10 @@ class BoundApp(Protocol):
     def library(self) -> Library:
         """The procedures."""
 
+    @property
+    def inbox(self) -> InboxAddress:
+        """Where people find the inbox page."""
+
     def runs_of(self, caller: Principal, /) -> Runs:
         """The verbs for one caller."""
 
@@ -49,6 +54,7 @@ class Seen:
     settings: Settings
     library: Library
     runs: Runs
+    inbox: InboxAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ class HttpDoor:
         access = self._access(ctx)
         access.require(Role.VIEW)
         runs = self.app.runs_of(_model(access))
-        return Seen(self.app.settings, self.app.library, Permitted(runs, access))
+        return Seen(self.app.settings, self.app.library, Permitted(runs, access), self.app.inbox)
 
     def surface(self, ctx: Context) -> Surface:
         """The model that uses the token."""

@@ -8,6 +8,7 @@ from mcp.types import ClientCapabilities
 
 from procedo.config.settings import Settings
 from procedo.core.state import Principal, PrincipalKind, Source
+from procedo.inbox_address import InboxAddress
 from procedo.runs import Runs, Surface
 from procedo.sopfile.library import Library
 
@@ -33,6 +34,10 @@ class Engine(Protocol):
     @property
     def runs(self) -> Runs:
         """The one write path."""
+
+    @property
+    def inbox(self) -> InboxAddress:
+        """Where people find the inbox page."""
 
 
 class Door(Protocol):

@@ -14,9 +14,10 @@ from mcp.shared.exceptions import MCPError
 
 from procedo.surfaces.mcp.callers import Door, Engine, Pipe
 from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
+from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
 from procedo.surfaces.mcp.secret import request_state_key
 from procedo.surfaces.mcp.strict import StrictTool
-from procedo.surfaces.mcp.tools import TOOLS
+from procedo.surfaces.mcp.tools import TOOLS, run_reply
 
 __all__ = ["build_server"]
 
@@ -35,7 +36,12 @@ class AskingTool(StrictTool):
         async with create_task_group() as group:
             group.start_soon(_beat, context)
             try:
-                outcome = await super().run(arguments, context, convert_result)
+                outcome = await sent_elsewhere(arguments.get("gate_id"), context)
+                if outcome is NOT_SENT:
+                    outcome = await super().run(arguments, context, convert_result)
+                elif isinstance(outcome, tuple):
+                    looked, note = outcome
+                    outcome = run_reply(looked.snapshot, looked.surface, note)
             except (ToolError, MCPError) as error:
                 # Raised below: leaving a task group would wrap it.
                 outcome = error

@@ -30,7 +30,7 @@ from procedo.surfaces.overview import attention_view
 from procedo.surfaces.prose import as_text, attention_text, catalogue_text, description_text
 from procedo.surfaces.views import run_view
 
-__all__ = ["TOOLS"]
+__all__ = ["TOOLS", "run_reply"]
 
 RunId: TypeAlias = Annotated[str, Field(description="id of the run", min_length=1)]
 Name: TypeAlias = Annotated[str, Field(description="name of the procedure", min_length=1)]
@@ -41,7 +41,8 @@ def _reply(view: Any, text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=view)
 
 
-def _run_reply(snapshot: Snapshot, surface: Surface, *notes: str, working: bool = True) -> CallToolResult:
+def run_reply(snapshot: Snapshot, surface: Surface, *notes: str, working: bool = True) -> CallToolResult:
+    """The answer of a tool that concerns one run."""
     view = run_view(snapshot, surface, working=working)
     if notes:
         view["notes"] = [*view.get("notes", []), *notes]
@@ -80,7 +81,7 @@ async def sop_start(
     app, surface = engine(ctx), caller(ctx)
     meant = _meant(app.library.get(name).sop, inputs) if isinstance(inputs, str) else inputs
     snapshot = await app.runs.start(name, meant, surface, idempotency_key=idempotency_key or None)
-    return _run_reply(await settled(ctx, snapshot, surface, wait_s), surface)
+    return run_reply(await settled(ctx, snapshot, surface, wait_s), surface)
 
 
 def _meant(sop: Sop | None, inputs: str) -> Json:
@@ -106,7 +107,7 @@ async def sop_advance(
     """Report a step."""
     app, surface = engine(ctx), caller(ctx)
     snapshot = await app.runs.advance(run_id, execution_id, status, output, surface)
-    return _run_reply(await settled(ctx, snapshot, surface, wait_s), surface)
+    return run_reply(await settled(ctx, snapshot, surface, wait_s), surface)
 
 
 async def sop_approve(
@@ -125,10 +126,10 @@ async def sop_approve(
     runs, surface, gate = engine(ctx).runs, looked.surface, looked.gate
     if answer.action != "accept":
         note = f"The question at gate {gate.code} was closed without an answer: nothing was decided."
-        return _run_reply(looked.snapshot, surface, note)
+        return run_reply(looked.snapshot, surface, note)
     given = answer.data
     if isinstance(given, NotAsked) and not may_decide_itself(looked):
-        return _run_reply(looked.snapshot, surface, given.reason)
+        return run_reply(looked.snapshot, surface, given.reason)
     if isinstance(given, Answer):
         verdict, said, by = Verdict(given.decision), given.comment, person(surface)
         typed = given.value if isinstance(given, AmendingAnswer) else ""
@@ -145,7 +146,7 @@ async def sop_approve(
         digest=gate.digest,
         run_id=looked.snapshot.run.id,
     )
-    return _run_reply(snapshot, surface)
+    return run_reply(snapshot, surface)
 
 
 def _own(decision: str) -> Verdict:
@@ -170,7 +171,7 @@ async def sop_resume(
             "paused", message, "Whoever operates this server ends the pause; tell your user, and do not poll."
         )
     snapshot = await app.runs.resume(run_id, surface, retry=retry or None)
-    return _run_reply(await settled(ctx, snapshot, surface, wait_s), surface)
+    return run_reply(await settled(ctx, snapshot, surface, wait_s), surface)
 
 
 async def sop_status(
@@ -190,7 +191,7 @@ async def sop_status(
         message = f"Run {run_id} is a run of {snapshot.run.sop!r}, not of {sop!r}."
         raise NotFound("unknown_run", message, "Leave sop out when you name a run.")
     snapshot = await settled(ctx, snapshot, surface, wait_s)
-    return _run_reply(replace(snapshot, replayed=False), surface, working=False)
+    return run_reply(replace(snapshot, replayed=False), surface, working=False)
 
 
 async def sop_cancel(
@@ -198,7 +199,7 @@ async def sop_cancel(
 ) -> CallToolResult:
     """End a run."""
     surface = caller(ctx)
-    return _run_reply(await engine(ctx).runs.cancel(run_id, reason, surface), surface)
+    return run_reply(await engine(ctx).runs.cancel(run_id, reason, surface), surface)
 
 
 TOOLS = (sop_list, sop_describe, sop_start, sop_advance, sop_approve, sop_resume, sop_status, sop_cancel)
