@@ -13,7 +13,7 @@ from procedo.agents.parts import Effect, Level, Origin, Tool
 from procedo.agents.risk import Risk, command_risk
 from procedo.core.model import Json
 
-__all__ = ["Ruling", "Verdict", "judge", "repeatable"]
+__all__ = ["Ruling", "Verdict", "judge", "only_reads", "repeatable"]
 
 
 class Verdict(StrEnum):
@@ -66,12 +66,13 @@ def _risk(tool: Tool, arguments: Json) -> Risk:
 def _forbidden(contract: Contract, tool: Tool, arguments: Json, risk: Risk) -> str | None:
     if contract.security.block_high_risk and risk is Risk.HIGH:
         return f"{arguments['argv'][0]!r} with these arguments is a high-risk command, and those are blocked"
-    if contract.approvals.level is Level.READONLY and not _only_reads(tool, arguments):
+    if contract.approvals.level is Level.READONLY and not only_reads(tool, arguments):
         return f"this agent may only read, and {tool.offered!r} may change something"
     return None
 
 
-def _only_reads(tool: Tool, arguments: Json) -> bool:
+def only_reads(tool: Tool, arguments: Json) -> bool:
+    """True when this call changes nothing: by its declaration, or by these arguments."""
     return tool.effect is Effect.READ_ONLY or _asks_only(tool, arguments)
 
 

@@ -16,7 +16,7 @@ from procedo.agents.excerpt import excerpt
 from procedo.agents.journal import Journal
 from procedo.agents.parts import Effect, OnInterrupted, Tool
 from procedo.agents.policy import Verdict as Ruled
-from procedo.agents.policy import judge, repeatable
+from procedo.agents.policy import judge, only_reads, repeatable
 from procedo.agents.ports import Connections, Ledger, ToolDenied, ToolFailed
 from procedo.agents.questions import Question, Questions
 from procedo.core.model import Json
@@ -187,10 +187,11 @@ class ToolCalls:
         actor = self._contract.actor
         effect = f"{actor.run}:{actor.execution}:{call.key}"
         async with self._slots:
-            if limit is not None and not await self._ledger.take_action(actor.acting, effect, limit, self._clock.now()):
+            now = self._clock.now()
+            limited = limit is not None and not only_reads(tool, call.arguments)
+            if limited and not await self._ledger.take_action(actor.acting, effect, limit or 0, now):
                 await self._done(call, Outcome.DENIED, f"the budget of {limit} actions per hour is used up")
                 return
-            now = self._clock.now()
             call = replace(call, state=CallState.STARTED, started_at=now, attempts=call.attempts + 1)
             await self._journal.write(calls=[call])
             text, outcome = await self._performed(call, tool, effect)
