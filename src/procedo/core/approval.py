@@ -115,13 +115,21 @@ def objection(policy: Policy, principal: Principal, run: Run) -> str | None:
 
 
 def _role_objection(policy: Policy, principal: Principal, run: Run) -> str | None:
-    if "executor" in policy.distinct_from and principal.key in _executors(run):
+    if "executor" in policy.distinct_from and _executed(principal, run):
         return f"{principal} executed steps of this run, and the executor never decides"
     if "starter" in policy.distinct_from and principal.identity == run.starter.identity:
         return f"{principal} started this run, and policy {policy.name!r} asks for somebody else"
     if "delegation" in policy.distinct_from and principal.identity in _delegation(run):
         return f"{principal} is in this run's delegation chain, and policy {policy.name!r} asks for somebody outside"
     return None
+
+
+def _executed(principal: Principal, run: Run) -> bool:
+    """True when this very principal executed steps, at whatever door."""
+    mine = (principal.kind.value, principal.identity)
+    return any(
+        (kind, identity) == mine for kind, _, identity in (key.split(":", 2) for key in _executors(run) if ":" in key)
+    )
 
 
 def _executors(run: Run) -> frozenset[str]:
