@@ -310,6 +310,8 @@ def test_the_error_itself_names_the_file_and_the_first_problem(loaded: Load, tmp
         ('on_timeout = "deny"\n', "error[idle-key]: on_timeout of policy 'p' has no effect"),
         ("max_reminders = 1\n", "error[idle-key]: max_reminders of policy 'p' has no effect"),
         ('distinct_from = ["executer"]\n', "did you mean 'executor'?"),
+        ('auto_approve = "timeout"\n', "expected true or false"),
+        ("auto_approve = true\n", "error[auto-approve-default]: default_policy names 'p', which approves by itself"),
         ('agents = ["smtp:bot"]\n', "one of the doors host, cli, web, http"),
         ("quorum = -1\n", "expected a whole number from 0 to 1000"),
     ],
@@ -431,3 +433,21 @@ def test_no_key_stands_twice() -> None:
     names = [(key.table, key.name) for key in KEYS]
 
     assert len(set(names)) == len(names)
+
+
+def test_who_may_break_the_glass_makes_an_unsatisfiable_policy_usable(loaded: Load) -> None:
+    groups = "[sop.approval.groups.nobody]\nmembers = []\n[sop.approval.policies.p]\nrequired_group = 'nobody'\n"
+    assert loaded("").break_glass == frozenset()
+    assert loaded(f"[sop.approval]\nbreak_glass = ['ida', 'web:noor']\n{groups}").break_glass == {"ida", "web:noor"}
+    with pytest.raises(InvalidConfig, match=r"break_glass who may decide alone in an emergency"):
+        loaded(groups)
+
+
+def test_a_policy_approves_by_itself_and_bars_the_delegation_chain_only_where_it_says_so(loaded: Load) -> None:
+    text = "[sop.approval.policies.p]\nauto_approve = true\n[sop.approval.policies.q]\ndistinct_from = ['delegation']\n"
+    policies = loaded(text).policies
+    assert {name: (p.auto_approve, p.distinct_from) for name, p in policies.items()} == {
+        "human": (False, ("executor",)),
+        "p": (True, ("executor",)),
+        "q": (False, ("delegation",)),
+    }

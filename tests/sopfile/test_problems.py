@@ -153,6 +153,18 @@ ROWS = [
         "policy: pair",
         around=surroundings(policies=[Policy("pair", frozenset({"ida", "cli:IDA"}), "pair", 2)]),
     ),
+    s(
+        "break-glass-policy",
+        3,
+        "policy: pair",
+        around=surroundings(policies=[Policy("pair", frozenset({"ida"}), "pair", 2)], break_glass=["noor"]),
+    ),
+    s(
+        "auto-approve",
+        3,
+        "policy: nightly",
+        around=surroundings(policies=[Policy("nightly", auto_approve=True)]),
+    ),
     # fields against each other
     s("field-conflict", 4, "capability: text.render", "sop: glaze"),
     s("field-conflict", 4, "kind: checkpoint", "sop: glaze"),
@@ -337,3 +349,31 @@ def test_a_file_that_is_not_read_is_told(tmp_path: Path) -> None:
 
 def test_problems_sort_by_place() -> None:
     assert Problem("a", 2, "x", "error", "m") < Problem("a", 10, "a", "error", "m") < Problem("b", 1, "a", "note", "m")
+
+
+def test_a_policy_that_nobody_can_satisfy_is_told_with_the_way_out() -> None:
+    pair = Policy("pair", frozenset({"ida"}), "pair", 2)
+    texts = files("1. **Load** the pots\n   - policy: pair\n")
+    (without,) = [p for p in problems_of(texts, surroundings(policies=[pair])) if "policy" in p.code]
+    assert (without.code, without.severity) == ("unsatisfiable-policy", "error")
+    assert "[sop.approval] break_glass" in without.hint
+    around = surroundings(policies=[pair], break_glass=["noor", "ida"])
+    (within,) = [p for p in problems_of(texts, around) if "policy" in p.code]
+    assert (within.code, within.severity) == ("break-glass-policy", "warning")
+    assert "only ida, noor can decide: procedo approve GATE --break-glass --comment WHY" in within.hint
+
+
+def test_a_group_that_tokens_may_name_is_not_unsatisfiable() -> None:
+    policy = Policy("pair", frozenset(), "pair", 2, by_token=True)
+    texts = files("1. **Load** the pots\n   - policy: pair\n")
+    assert [p for p in problems_of(texts, surroundings(policies=[policy])) if "policy" in p.code] == []
+
+
+@pytest.mark.requirement("C3")
+@pytest.mark.parametrize(
+    "line", ["auto_approve = true", 'approval_timeout_action = "auto_approve"', 'break_glass = ["ida"]']
+)
+def test_a_definition_cannot_ask_to_be_approved(line: str) -> None:
+    found = problems_of(files("1. **Load** the pots\n", f"{HEADER}{line}\n"))
+    (problem,) = found
+    assert (problem.severity, problem.code in {"approval-by-timeout", "unknown-key"}) == ("error", True)

@@ -1,7 +1,7 @@
 """Definitions as texts: compiled, or checked in surroundings that tests can change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from procedo.core.approval import Policy
 from procedo.core.model import Json, Sop
@@ -45,9 +45,11 @@ def surroundings(
     policies: Sequence[Policy] = (Policy("owners", frozenset({"ida", "noor"}), "owners", 2),),
     tools: frozenset[str] | None = frozenset({"pump", "valve"}),
     sops: Sequence[str] = ("kiln-firing", "glaze"),
+    break_glass: Sequence[str] = (),
 ) -> Surroundings:
     by_name = {policy.name: policy for policy in policies}
-    return Surroundings(frozenset(agents), "host", by_name, tools, KnownCapabilities(), frozenset(sops))
+    around = Surroundings(frozenset(agents), "host", by_name, tools, KnownCapabilities(), frozenset(sops))
+    return replace(around, break_glass=frozenset(break_glass))
 
 
 def files(steps: str | None, header: str = HEADER) -> dict[str, str]:
