@@ -20,7 +20,8 @@ LOGIN = Login("c" * 64, "ida", "tok-1", NOW, NOW + timedelta(hours=1))
 
 
 async def test_tokens_come_back_as_they_were_put_in_the_order_of_making(store: Store) -> None:
-    await store.write(lambda writer: [writer.put_token(FIRST), writer.put_token(SECOND)])
+    await store.write(lambda writer: writer.put_token(FIRST))
+    await store.write(lambda writer: writer.put_token(SECOND))
     assert await store.read(lambda reader: reader.tokens()) == (FIRST, SECOND)
     assert await store.read(lambda reader: reader.token("b" * 64)) == SECOND
     assert await store.read(lambda reader: reader.token("d" * 64)) is None
