@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 from agent_workspace import assemble, bundle, offered, refused, server, toml, workspace
+from web_tool_server import web_tool_server
 
 from procedo.agents.contract import Contract
 from procedo.agents.parts import Effect, Origin, ServerBinding, Tool, ToolId
@@ -180,6 +181,37 @@ async def test_a_list_that_changes_in_the_middle_is_noticed_on_the_next_connecti
         assert await tools.call(tool_of(contract, "s__a"), {"text": "x"}, "effect-1") == "a: x"
 
 
+async def test_a_list_that_the_server_changes_under_way_ends_the_use_of_the_tool(tmp_path: Path) -> None:
+    registry = workspace(tmp_path, one_server("change"))
+    contract = await assemble(registry)
+    identity = tool_of(contract, "s__echo")
+    async with registry.connect(contract) as tools:
+        assert await tools.call(identity, {"text": "x"}, "effect-1") == "echo: x"
+
+        async def until_the_news_has_come() -> None:
+            while True:
+                await tools.call(identity, {"text": "x"}, "effect-2")
+
+        with anyio.fail_after(10), pytest.raises(ToolFailed, match="no longer what it was"):
+            await until_the_news_has_come()
+        assert tools.changed == ("mcp:s/echo",)
+
+
+async def test_a_server_is_reached_over_http_with_the_headers_of_the_contract(tmp_path: Path) -> None:
+    with web_tool_server() as server_there:
+        own = f'[[mcp.servers]]\nname = "s"\ntransport = "http"\nurl = "{server_there.url}"\n'
+        own += 'headers = { Authorization = { env = "UP" }, X-Kind = "test" }\n'
+        text = toml(agent=AGENT, risk=BOTH, more=own + bundle("s"))
+        registry = workspace(tmp_path, text, environ={"UP": "Bearer s3cr3t-value"})
+        contract = await assemble(registry)
+        assert offered(contract) == ["s__echo"]
+        async with registry.connect(contract) as tools:
+            assert await tools.call(tool_of(contract, "s__echo"), {"text": "x"}, "effect-1") == "echo: x"
+    assert {headers["authorization"] for headers in server_there.headers} == {"Bearer s3cr3t-value"}
+    assert {headers["x-kind"] for headers in server_there.headers} == {"test"}
+    assert set(await refused(registry)) == {Cause.UNREACHABLE_SERVER}
+
+
 @pytest.mark.parametrize(("tool", "kind"), [("die", OutcomeUnknown), ("hang", OutcomeUnknown), ("fail", ToolFailed)])
 async def test_how_a_call_ends_tells_whether_it_may_have_acted(
     tmp_path: Path, tool: str, kind: type[Exception]
@@ -236,7 +268,7 @@ async def test_no_process_outlives_its_connection(tmp_path: Path, how: str) -> N
 
 
 async def test_a_server_that_ignores_everything_is_killed(tmp_path: Path) -> None:
-    text = one_server("silent", "child=" + str(tmp_path / "pids"), more="connect_timeout_secs = 1")
+    text = one_server("silent", "child=" + str(tmp_path / "pids"), more="connect_timeout_secs = 3")
     assert set(await refused(workspace(tmp_path, text))) == {Cause.UNREACHABLE_SERVER}
     assert await gone([int(word) for word in (tmp_path / "pids").read_text().split()])
 

@@ -115,6 +115,7 @@ class Link:
 
         with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
             async with client.listen(tools_list_changed=True) as changes:
+                self._stale = True  # what changed before anybody listened is not told
                 async for _ in changes:
                     self._stale = True
 
