@@ -11,6 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from http_server import bearer, served
+from mcp.shared.exceptions import MCPError
 from mcp_host import User, only, says
 
 from procedo.config.serving import OAuthSettings
@@ -242,3 +243,18 @@ async def test_refusals_have_the_shapes_that_clients_look_for(tmp_path: Path) ->
     assert narrow.json()["error"] == "insufficient_scope"
     assert (metadata["resource"], metadata["authorization_servers"]) == (RESOURCE, [ISSUER])
     assert known.status_code not in (401, 403), "our own tokens are taken beside"
+
+
+async def test_a_user_without_a_role_reads_nothing(tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text(jwks(one=KEY))
+    async with served(tmp_path, CONFIG, protected=False) as server:
+        async with server.host("auto", signed(scope="openid procedo:view")) as host:
+            assert (await host.client.read_resource("sop://catalog")).contents
+        async with server.host("auto", signed(scope="openid")) as host:
+            for uri in ("sop://catalog", "sop://format", "sop://sops/plain"):
+                with pytest.raises(MCPError, match="may not look"):
+                    await host.client.read_resource(uri)
+            listings = (host.client.list_resources, host.client.list_resource_templates, host.client.list_prompts)
+            for listing in listings:
+                with pytest.raises(MCPError, match="may not look"):
+                    await listing()

@@ -8,9 +8,10 @@ from procedo.core.model import Sop
 from procedo.core.notice import Telling
 from procedo.core.state import Gate, GateKind, PrincipalKind, Run
 from procedo.runs import Surface
+from procedo.surfaces import links
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.shapes import GateView, VoteView
-from procedo.surfaces.text import capped, stamp
+from procedo.surfaces.text import stamp
 
 __all__ = ["failed_notices", "gate_view", "may_ask_here", "may_decide", "what_is_asked"]
 
@@ -58,7 +59,7 @@ def gate_view(
         "step": step.number,
         "title": step.title,
         "asks": what_is_asked(gate),
-        "content": capped(masked(gate.content), limit),
+        "content": links.cut(masked(gate.content), limit, links.gate(run.id, gate.code)),
         "answers": [str(verdict) for verdict in answers(gate, editable=step.edit is not None)],
         "may_decide": may_decide(policy, gate),
         "since": stamp(gate.waiting_since),

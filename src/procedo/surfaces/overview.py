@@ -7,6 +7,7 @@ from procedo.core.approval import Policy
 from procedo.core.state import Execution, Gate, Run, Status
 from procedo.ports import OpenGate, Record, Summary
 from procedo.runs import Snapshot, Surface
+from procedo.surfaces import links
 from procedo.surfaces.gates import gate_view, what_is_asked
 from procedo.surfaces.graph import StepMark
 from procedo.surfaces.redaction import masked, masked_text
@@ -20,10 +21,10 @@ from procedo.surfaces.shapes import (
     RecordView,
     RunLine,
 )
-from procedo.surfaces.text import capped, stamp
+from procedo.surfaces.text import stamp
 from procedo.surfaces.views import run_view
 
-__all__ = ["attention_view", "history_view", "inbox_view", "run_line", "step_marks"]
+__all__ = ["attention_view", "history_view", "inbox_view", "record_view", "run_line", "step_marks"]
 
 _OUTPUT_LIMIT: Final = 4_000
 _RECORD_LIMIT: Final = 1_000
@@ -84,8 +85,8 @@ def history_view(
         "run": run_view(snapshot, surface),
         "started_at": stamp(run.started_at),
         "started_by": str(run.starter),
-        "inputs": capped(masked(run.inputs), _OUTPUT_LIMIT),
-        "executions": [_execution(execution, _titles(snapshot)) for execution in executions],
+        "inputs": links.cut(masked(run.inputs), _OUTPUT_LIMIT, links.inputs(run.id)),
+        "executions": [_execution(run.id, execution, _titles(snapshot)) for execution in executions],
         "gates": [_decision(gate) for gate in gates],
         "records": [_record(record) for record in records],
     }
@@ -95,7 +96,7 @@ def _titles(snapshot: Snapshot) -> Callable[[int], str]:
     return lambda number: snapshot.sop.by_number[number].title
 
 
-def _execution(execution: Execution, title: Callable[[int], str]) -> ExecutionView:
+def _execution(run_id: str, execution: Execution, title: Callable[[int], str]) -> ExecutionView:
     view: ExecutionView = {
         "execution_id": execution.id,
         "step": execution.step,
@@ -113,7 +114,9 @@ def _execution(execution: Execution, title: Callable[[int], str]) -> ExecutionVi
         if closing.reason:
             view["reason"] = masked_text(closing.reason)
         if closing.output is not None:
-            view["output"] = capped(masked(closing.output), _OUTPUT_LIMIT)
+            view["output"] = links.cut(
+                masked(closing.output), _OUTPUT_LIMIT, links.step(run_id, execution.step, execution.id)
+            )
         if closing.notes:
             view["notes"] = [masked_text(note) for note in closing.notes]
     return view
@@ -137,6 +140,8 @@ def _decision(gate: Gate) -> DecisionView:
         view["at"] = stamp(gate.decided_at)
     if gate.expired:
         view["expired"] = True
+    if gate.glass_broken:
+        view["break_glass"] = True
     if gate.withdrawn:
         view["withdrawn"] = masked_text(gate.withdrawn)
     if gate.comment:
@@ -145,12 +150,19 @@ def _decision(gate: Gate) -> DecisionView:
 
 
 def _record(record: Record) -> RecordView:
+    view = record_view(record)
+    address = links.timeline(record.run_id, record.seq - 1)
+    return {**view, "data": links.cut(view["data"], _RECORD_LIMIT, address)}
+
+
+def record_view(record: Record) -> RecordView:
+    """A line of the record, whole."""
     view: RecordView = {
         "seq": record.seq,
         "at": stamp(record.at),
         "kind": record.kind,
         "acting": record.acting,
-        "data": capped(masked(record.data), _RECORD_LIMIT),
+        "data": masked(record.data),
     }
     if record.execution_id is not None:
         view["execution_id"] = record.execution_id

@@ -11,6 +11,7 @@ from procedo.core import messages as m
 from procedo.core.model import Json
 from procedo.core.state import Performer, Status
 from procedo.runs import Snapshot, Surface
+from procedo.surfaces import links
 from procedo.surfaces.gates import gate_view, may_ask_here
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.shapes import (
@@ -29,7 +30,7 @@ from procedo.surfaces.shapes import (
     WaitView,
     Who,
 )
-from procedo.surfaces.text import capped, stamp
+from procedo.surfaces.text import stamp
 
 __all__ = ["run_view", "who_acts"]
 
@@ -80,7 +81,7 @@ def run_view(snapshot: Snapshot, surface: Surface, *, working: bool = False) -> 
         "last_activity": stamp(run.active_at),
     }
     if run.end is not None and run.end.status is Status.COMPLETED:
-        view["output"] = capped(masked(run.end.output), _OUTPUT_LIMIT)
+        view["output"] = links.cut(masked(run.end.output), _OUTPUT_LIMIT, links.output(run.id))
     elif run.end is not None:
         view["failure"] = masked_text(run.end.reason)
     waits = [_poll_after(look, action) for action in snapshot.actions] + [c.get("poll_after_s") for c in children]
@@ -306,7 +307,7 @@ def _delegated(look: _Look, action: m.Delegated) -> DelegatedView:
 
 def _ended(look: _Look, action: m.Ended) -> CompletedView | FailedView | CancelledView:
     if action.status is Status.COMPLETED:
-        output = capped(masked(action.output), _ACTION_OUTPUT_LIMIT)
+        output = links.cut(masked(action.output), _ACTION_OUTPUT_LIMIT, links.output(action.run_id))
         return {"action": "completed", "run_id": action.run_id, "sop_name": action.sop_name, "output": output}
     reason = masked_text(action.reason)
     if action.status is Status.FAILED:

@@ -78,6 +78,11 @@ class HttpDoor:
         person = access.principal.kind is PrincipalKind.HUMAN and access.may(Role.APPROVE)
         return Surface(_model(access), can_ask=person and can_ask(ctx.client_capabilities), route=self.route)
 
+    def reads_transcripts(self, ctx: Context) -> bool:
+        """See `Door.reads_transcripts`. With the token of a person who has the role operate."""
+        access = self._access(ctx)
+        return access.principal.kind is PrincipalKind.HUMAN and access.may(Role.OPERATE)
+
     def _access(self, ctx: Context) -> Access:
         request = ctx.request_context.request
         user = request.scope.get("user") if isinstance(request, Request) else None

@@ -27,7 +27,7 @@ from procedo.surfaces.http.door import BoundApp, HttpDoor
 from procedo.surfaces.http.front import Front, Health, OpenDoor, guarded
 from procedo.surfaces.http.oauth import OAuth, keys_of
 from procedo.surfaces.http.verifier import Verifier
-from procedo.surfaces.mcp.callers import Engine
+from procedo.surfaces.mcp.callers import Whole
 from procedo.surfaces.mcp.server import build_server
 from procedo.surfaces.mcp.stdio import log_to_stderr
 from procedo.surfaces.web.code import TerminalCode
@@ -40,7 +40,7 @@ MCP_PATH: Final = "/mcp"
 _GRACE_S: Final = 3
 
 
-class HttpApp(InboxApp, BoundApp, Engine, Protocol):
+class HttpApp(InboxApp, BoundApp, Whole, Protocol):
     """What the server needs of the application."""
 
 

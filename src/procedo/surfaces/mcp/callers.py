@@ -9,10 +9,11 @@ from mcp.types import ClientCapabilities
 from procedo.config.settings import Settings
 from procedo.core.state import Principal, PrincipalKind, Source
 from procedo.inbox_address import InboxAddress
+from procedo.ports import Store
 from procedo.runs import Runs, Surface
 from procedo.sopfile.library import Library
 
-__all__ = ["ROUTE", "Door", "Engine", "Pipe", "caller", "can_ask", "engine", "person"]
+__all__ = ["ROUTE", "Door", "Engine", "Pipe", "Whole", "caller", "can_ask", "engine", "person", "reads_transcripts"]
 
 ROUTE: Final = "the operator's terminal or inbox"
 """Where people decide who do not sit at the host. Words only: a command would be run by the model that reads it."""
@@ -40,6 +41,14 @@ class Engine(Protocol):
         """Where people find the inbox page."""
 
 
+class Whole(Engine, Protocol):
+    """The application itself, as the server has it behind every door."""
+
+    @property
+    def store(self) -> Store:
+        """The store, whose changes are told to those who want to know."""
+
+
 class Door(Protocol):
     """Where calls come in: what each of them may reach there, and as whom it acts."""
 
@@ -48,6 +57,9 @@ class Door(Protocol):
 
     def surface(self, ctx: Context) -> Surface:
         """Who calls, and what can be done there."""
+
+    def reads_transcripts(self, ctx: Context) -> bool:
+        """True for people who operate: they alone read what agents said and did in their sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,10 @@ class Pipe:
         principal = Principal(Source.HOST, name or _UNNAMED, PrincipalKind.AGENT)
         return Surface(principal, can_ask=can_ask(ctx.client_capabilities), route=ROUTE)
 
+    def reads_transcripts(self, ctx: Context) -> bool:  # noqa: ARG002  # at this door everybody is a model
+        """See `Door.reads_transcripts`. Whoever calls here is a model, so no."""
+        return False
+
 
 def _door(ctx: Context) -> Door:
     return cast("Door", ctx.request_context.lifespan_context)
@@ -81,6 +97,11 @@ def can_ask(capabilities: ClientCapabilities | None) -> bool:
     """True when the client can put a form to its user. A bare `elicitation: {}` means forms; `url` alone does not."""
     elicitation = capabilities.elicitation if capabilities is not None else None
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def reads_transcripts(ctx: Context) -> bool:
+    """True when this caller may read what agents said and did in their sessions."""
+    return _door(ctx).reads_transcripts(ctx)
 
 
 def caller(ctx: Context) -> Surface:

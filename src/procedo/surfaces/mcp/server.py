@@ -1,7 +1,8 @@
-"""The MCP server of one application: the tools, and what clients are told about it."""
+"""The MCP server of one application: its tools, resources and prompts, and what clients are told about it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -10,11 +11,14 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.exceptions import MCPError
 
-from procedo.surfaces.mcp.callers import Door, Engine, Pipe
+from procedo.surfaces.mcp.callers import Door, Pipe, Whole
 from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
 from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
+from procedo.surfaces.mcp.handlers import install
+from procedo.surfaces.mcp.news import News
 from procedo.surfaces.mcp.secret import request_state_key
 from procedo.surfaces.mcp.strict import StrictTool
 from procedo.surfaces.mcp.tools import TOOLS, run_reply
@@ -84,7 +88,7 @@ def _version() -> str:
 
 
 def build_server(
-    app: Engine,
+    app: Whole,
     *,
     closed: Callable[[], None] = lambda: None,
     door: Door | None = None,
@@ -98,13 +102,19 @@ def build_server(
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Door]) -> AsyncIterator[Door]:
+        telling = asyncio.create_task(news.run())
         try:
             yield door or Pipe(app)
         finally:
+            telling.cancel()
+            with suppress(asyncio.CancelledError):
+                await telling
             closed()
 
+    bus = InMemorySubscriptionBus()
+    news = News(app, bus)
     functions = {function.__name__: function for function in TOOLS}
-    return MCPServer(
+    server: MCPServer[Door] = MCPServer(
         NAME,
         title="procedo",
         instructions=INSTRUCTIONS,
@@ -115,4 +125,7 @@ def build_server(
         auth=auth,
         request_state_security=RequestStateSecurity(keys=[request_state_key(app.settings.data_dir)]),
         log_level="WARNING",
+        subscriptions=bus,
     )
+    install(server, news)
+    return server

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from procedo.surfaces.mcp.callers import Engine
+    from procedo.surfaces.mcp.callers import Whole
 
 __all__ = ["log_to_stderr", "serve_stdio"]
 
@@ -65,7 +65,7 @@ async def _watch_parent(stop: _Stop) -> None:
     stop.request(_HANGUP)
 
 
-async def _serve(opening: Callable[[], AbstractAsyncContextManager["Engine"]]) -> int:
+async def _serve(opening: Callable[[], AbstractAsyncContextManager["Whole"]]) -> int:
     from procedo.surfaces.mcp.server import build_server
 
     stop = _Stop()
@@ -92,7 +92,7 @@ async def _serve(opening: Callable[[], AbstractAsyncContextManager["Engine"]]) -
 
 
 async def _serve_and_leave(
-    opening: Callable[[], AbstractAsyncContextManager["Engine"]], last: Callable[[], None]
+    opening: Callable[[], AbstractAsyncContextManager["Whole"]], last: Callable[[], None]
 ) -> int:
     code = await _serve(opening)
     if code:
@@ -103,7 +103,7 @@ async def _serve_and_leave(
 
 
 def serve_stdio(
-    opening: Callable[[], AbstractAsyncContextManager["Engine"]], *, last: Callable[[], None] = lambda: None
+    opening: Callable[[], AbstractAsyncContextManager["Whole"]], *, last: Callable[[], None] = lambda: None
 ) -> int:
     """Serve until the client closes the connection; returns the exit code.
 
