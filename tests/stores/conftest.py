@@ -17,10 +17,10 @@ async def opened(kind: str, file: Path) -> Store:
     """Every store there is; another one joins all contract tests by a name here and in `STORES`."""
     if kind == "memory":
         return MemoryStore()
-    return await SqliteStore.open(file)
+    return await SqliteStore.open(file, remembered=0 if kind == "sqlite, forgetful" else 64)
 
 
-STORES = ["sqlite", "memory"]
+STORES = ["sqlite", "sqlite, forgetful", "memory"]
 
 
 @pytest.fixture(params=STORES)

@@ -74,7 +74,7 @@ class Worker:
         self._moved = anyio.Event()
 
     async def until(self, *, claims: int = 0, done: int = 0) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             while len(self.claims) < claims or len(self.done) < done:
                 await self._moved.wait()
 
@@ -85,7 +85,7 @@ async def emit(store: Store, carrier: Carrier, *jobs: Job) -> None:
 
 async def settled(store: Store) -> None:
     """Until no job is left to do."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         while await store.read(lambda reader: reader.next_job_at(NOW)) is not None:
             await store.changed(5)
 
@@ -126,20 +126,13 @@ async def test_a_job_waits_until_it_is_due(store: Store, made: Callable[[], Carr
         await emit(store, carrier, replace(JOB, id="late", due_at=NOW + timedelta(seconds=60)))
         await emit(store, carrier, replace(JOB, id="now"))
         await worker.until(done=1)
-        await settled_until_due(store, clock)
+        await clock.until_sleeping(60)
         await clock.move(59)
+        await clock.until_sleeping(1)
         assert worker.done == ["now"]
         await clock.move(1)
         await worker.until(done=2)
     assert worker.done == ["now", "late"]
-
-
-async def settled_until_due(store: Store, clock: HandClock) -> None:
-    """Until the worker sleeps for a job that is due later."""
-    with anyio.fail_after(10):
-        while (await store.read(lambda reader: reader.next_job_at(clock.now()))) == clock.now():
-            await store.changed(5)
-    await anyio.wait_all_tasks_blocked()
 
 
 async def test_a_worker_takes_no_more_than_it_has_room_for(store: Store, made: Callable[[], Carrier]) -> None:
@@ -173,7 +166,7 @@ async def test_a_claim_is_renewed_as_long_as_the_job_runs(
         await worker.until(claims=1)
         async with working(made(), other.perform):
             for _ in range(12):
-                await anyio.wait_all_tasks_blocked()
+                await clock.until_sleeping(LEASE_S / 3)
                 await clock.move(LEASE_S / 3)
                 await renewed(store, clock)
         assert other.claims == []
@@ -184,7 +177,7 @@ async def test_a_claim_is_renewed_as_long_as_the_job_runs(
 async def renewed(store: Store, clock: HandClock) -> None:
     """Until the one job there is has been renewed at the present time."""
     whole = clock.now() + timedelta(seconds=LEASE_S)
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         while (await store.read(lambda reader: reader.next_job_at(clock.now()))) != whole:
             await store.changed(5)
 
@@ -197,17 +190,17 @@ async def test_a_job_of_a_worker_that_died_is_taken_over_with_a_higher_fence(
         await emit(store, made(), JOB)
         await dead.until(claims=1)
     async with working(made(), other.perform):
-        await anyio.wait_all_tasks_blocked()
+        await clock.until_sleeping(LEASE_S)
         assert other.claims == []
         await clock.move(LEASE_S)
         await other.until(done=1)
+        await settled(store)
     assert [claim.fence for claim in (*dead.claims, *other.claims)] == [1, 2]
     old, new = dead.claims[0], other.claims[0]
     later = clock.now() + timedelta(seconds=1)
     assert await store.write(lambda writer: writer.renew_job(old, clock.now(), later)) is False
     assert await store.write(lambda writer: writer.finish_job(old)) is False
     assert await store.write(lambda writer: writer.postpone_job(old, later)) is False
-    await settled(store)
     assert await store.write(lambda writer: writer.renew_job(new, clock.now(), later)) is False
 
 
@@ -221,10 +214,10 @@ async def test_a_worker_that_lost_its_claim_stops_the_job(
         late = clock.now() + timedelta(seconds=LEASE_S)
         thief = await store.write(lambda writer: writer.claim_job("thief", late, late + timedelta(hours=1)))
         assert thief is not None
-        await anyio.wait_all_tasks_blocked()
+        await clock.until_sleeping(LEASE_S / 3)
         with caplog.at_level(logging.WARNING, "procedo.carrier"):
             await clock.move(LEASE_S / 3)
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 while "its claim is lost" not in caplog.text:
                     await store.changed(0.05)
         slow.let_go()
@@ -257,15 +250,13 @@ async def test_a_job_that_fails_is_tried_again_later_and_the_worker_goes_on(
         with caplog.at_level(logging.WARNING, "procedo.carrier"):
             await emit(store, carrier, JOB)
             await worker.until(done=1)
-            await settled_until_due(store, clock)
+            await clock.until_sleeping(delay_s(1))
         await emit(store, carrier, replace(JOB, id="another"))
         await worker.until(done=2)
-        await settled_until_due(store, clock)
         for attempts in (1, 2):
+            await clock.until_sleeping(delay_s(attempts))
             await clock.move(delay_s(attempts))
             await worker.until(done=2 + attempts)
-            if attempts == 1:
-                await settled_until_due(store, clock)
         await settled(store)
     assert worker.done == [JOB.id, "another", JOB.id, JOB.id]
     assert [claim.attempts for claim in worker.claims if claim.job.id == JOB.id] == [1, 2, 3]
@@ -281,7 +272,7 @@ def test_the_rest_after_a_failure_grows_up_to_five_minutes() -> None:
 async def test_a_worker_of_a_closed_store_ends(store: Store, made: Callable[[], Carrier]) -> None:
     carrier = made()
     await store.close()
-    with pytest.raises(BaseExceptionGroup) as caught, anyio.fail_after(10):
+    with pytest.raises(BaseExceptionGroup) as caught, anyio.fail_after(20):
         await carrier.run_worker(Worker().perform)
     assert caught.group_contains(StoreError)
 

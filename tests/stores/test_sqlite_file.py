@@ -371,6 +371,7 @@ async def test_a_transition_writes_what_it_changes_and_nothing_else(sqlite: Sqli
         "INSERT INTO steps",
         "COMMIT",
     ]
+    assert [one for one in found if one.startswith("SELECT")] == ["SELECT head_hash FROM runs WHERE run = 1"]
     (update,) = [one for one in found if one.startswith("UPDATE runs")]
     assert "sop = " not in update
     assert "slot = " not in update

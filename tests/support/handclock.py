@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import anyio
+import anyio.lowlevel
 from engine import NOW
 
 __all__ = ["HandClock"]
@@ -13,21 +14,33 @@ class HandClock:
 
     def __init__(self, now: datetime = NOW) -> None:
         self._now = now
-        self._sleepers: list[tuple[datetime, anyio.Event]] = []
+        self._sleepers: dict[anyio.Event, datetime] = {}
+        self._asleep = anyio.Event()
 
     def now(self) -> datetime:
         return self._now
 
     async def sleep(self, seconds: float) -> None:
         woken = anyio.Event()
-        self._sleepers.append((self._now + timedelta(seconds=seconds), woken))
-        await woken.wait()
+        self._sleepers[woken] = self._now + timedelta(seconds=seconds)
+        self._asleep.set()
+        self._asleep = anyio.Event()
+        try:
+            await woken.wait()
+        finally:
+            self._sleepers.pop(woken, None)
+
+    async def until_sleeping(self, seconds: float) -> None:
+        """Until somebody sleeps who has to be woken in so many seconds from now."""
+        with anyio.fail_after(20):
+            while self._now + timedelta(seconds=seconds) not in self._sleepers.values():
+                await self._asleep.wait()
 
     async def move(self, seconds: float) -> None:
-        """Let time pass, and let everybody whom that wakes work until all wait again."""
+        """Let time pass, and wake everybody whose time has come."""
         self._now += timedelta(seconds=seconds)
-        due = [one for one in self._sleepers if one[0] <= self._now]
-        self._sleepers = [one for one in self._sleepers if one[0] > self._now]
-        for _, woken in due:
-            woken.set()
-        await anyio.wait_all_tasks_blocked()
+        for woken, at in tuple(self._sleepers.items()):
+            if at <= self._now:
+                del self._sleepers[woken]
+                woken.set()
+        await anyio.lowlevel.checkpoint()

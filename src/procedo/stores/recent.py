@@ -6,13 +6,11 @@ else has moved the run meanwhile has also changed the hash. Entries are made fro
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from procedo.core.state import Execution, Run, StepState
 
 __all__ = ["Known", "Recent"]
-
-_CAPACITY: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,8 @@ class Known:
 class Recent:
     """The latest runs. Written in the writing thread only; other threads may look."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
         self._entries: dict[str, Known] = {}
 
     def get(self, run_id: str) -> Known | None:
@@ -45,5 +44,5 @@ class Recent:
             self._entries.pop(run_id, None)
             if not known.run.end:
                 self._entries[run_id] = known
-        while len(self._entries) > _CAPACITY:
+        while len(self._entries) > self._capacity:
             del self._entries[next(iter(self._entries))]

@@ -30,7 +30,7 @@ PATIENCE_S: Final = 30.0
 class SqliteStore:
     """A `Store` in one SQLite file. Made by `open`."""
 
-    def __init__(self, path: Path, patience_s: float, connect: Connect) -> None:
+    def __init__(self, path: Path, patience_s: float, connect: Connect, remembered: int) -> None:
         self._path = path
         self._patience_s = patience_s
         self._connect = connect
@@ -38,19 +38,25 @@ class SqliteStore:
         self._reading = Lane("procedo-read")
         self._closing = threading.Event()
         self._connections: dict[Lane, sqlite3.Connection] = {}
-        self._recent = Recent()
+        self._recent = Recent(remembered)
         self._watch = Watch(self._outside_version)
 
     @classmethod
     async def open(
-        cls, path: Path, *, patience_s: float = PATIENCE_S, connect: Connect = sqlite3.connect
+        cls,
+        path: Path,
+        *,
+        patience_s: float = PATIENCE_S,
+        connect: Connect = sqlite3.connect,
+        remembered: int = 64,
     ) -> "SqliteStore":
         """Open the store, making the file (0600) and its folder (0700) when they are missing.
 
         Raises `StoreError` when the record could not be kept there: there is no other place it falls back to.
-        `patience_s` is how long a transaction waits for another process that writes.
+        `patience_s` is how long a transaction waits for another process that writes; `remembered` how many live
+        runs need not be read again as long as nobody else moves them.
         """
-        store = cls(path, patience_s, connect)
+        store = cls(path, patience_s, connect, remembered)
         try:
             await store._writing.run(lambda: store._open(store._writing, reading=False))
             await store._reading.run(lambda: store._open(store._reading, reading=True))
