@@ -1,6 +1,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from repository import ROOT, TESTS
@@ -29,6 +30,7 @@ def named_by_marks(source: str, where: str) -> set[str]:
     return names
 
 
+@cache
 def shown() -> dict[str, set[Path]]:
     found: dict[str, set[Path]] = {}
     for path in TESTS:

@@ -1,5 +1,6 @@
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
 per_module = pytest.mark.parametrize("path", SOURCES, ids=NAMES)
 
 
+@cache
 def parsed(path: Path) -> tuple[list[str], ast.Module]:
     text = path.read_text(encoding="utf-8")
     return text.splitlines(), ast.parse(text)
