@@ -4,6 +4,7 @@ A schema is complete in itself: a reference that leaves it is refused, nothing i
 validator is imported at the first schema, because most starts of the program need none.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +26,22 @@ _LONGEST: Final = 120
 
 
 def compile_schema(source: Json) -> Schema:
-    """Compile a schema. Raises `ValueError` that says where it is malformed, or which reference leaves it."""
+    """Compile a schema. Raises `ValueError` that says where it is malformed, or which reference leaves it.
+
+    The same schema again is compiled already: to check one takes far longer than to use it.
+    """
+    try:
+        return _compiled(json.dumps(source))
+    except (TypeError, RecursionError):
+        return _compile(source)
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(text: str) -> Schema:
+    return _compile(json.loads(text))
+
+
+def _compile(source: Json) -> Schema:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 

@@ -19,11 +19,11 @@ from procedo.agents.policy import Verdict as Ruled
 from procedo.agents.policy import judge, only_reads, repeatable
 from procedo.agents.ports import Connections, Ledger, ToolDenied, ToolFailed
 from procedo.agents.questions import Question, Questions
+from procedo.agents.toolschema import compile_tool_schema
 from procedo.core.model import Json
 from procedo.core.outputs import canonical, digest
 from procedo.core.session import CallRow, CallState, Outcome
 from procedo.core.state import Gate, Verdict
-from procedo.jsonschemas import compile_schema
 from procedo.ports import Clock, OutcomeUnknown
 
 __all__ = ["Broken", "ToolCalls"]
@@ -232,7 +232,7 @@ def _unfit(tool: Tool, arguments: Json) -> str:
     """What is wrong with the arguments, in one line; empty when they fit."""
     if not isinstance(arguments, dict):
         return f"the arguments of {tool.offered} have to be one JSON object"
-    violations = compile_schema(tool.input_schema).violations(arguments)
+    violations = compile_tool_schema(tool.input_schema).violations(arguments)
     return f"the arguments of {tool.offered} do not fit: {violations[0]}" if violations else ""
 
 

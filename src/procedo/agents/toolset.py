@@ -11,10 +11,10 @@ from procedo.agents.parts import Effect, FilterGroup, Origin, SecurityPolicy, To
 from procedo.agents.ports import Ceiling
 from procedo.agents.refusal import Cause, Reason
 from procedo.agents.tools.catalogue import built_in
+from procedo.agents.toolschema import compile_tool_schema
 from procedo.config.agent_settings import RiskTable, ServerTable
 from procedo.config.tool_names import BUILT_IN, CONTROL, EVERYTHING, objection
 from procedo.core.model import Json, Scope
-from procedo.jsonschemas import compile_schema
 
 __all__ = ["Authority", "ServerTool", "candidates", "chosen"]
 
@@ -141,7 +141,7 @@ def _unusable(tool: Tool, security: SecurityPolicy) -> Reason | None:
         message = f"{tool.offered!r} is no name that providers take"
         return Reason(Cause.TOOL_UNUSABLE, message, "letters, digits, _ and -, at most 64; exclude the tool")
     try:
-        compile_schema(tool.input_schema)
+        compile_tool_schema(tool.input_schema)
     except ValueError as error:
         return Reason(
             Cause.TOOL_UNUSABLE, f"the schema of {tool.offered!r} cannot be used: {error}", "exclude the tool"
