@@ -318,12 +318,12 @@ async def test_a_decided_gate_leaves_the_open_ones_and_is_still_found(store: Sto
 
 
 async def test_open_gates_come_with_the_longest_waiting_first(store: Store) -> None:
-    for run_id, hours in (("run-1", 2), ("run-2", 1), ("run-3", 3)):
+    for run_id, hours in (("run-1", 2), ("run-2", 3), ("run-3", 1), ("run-4", 4)):
         await started(store, run_id, made=GATED, now=NOW + timedelta(hours=hours))
-    await store.write(lambda writer: apply(writer, "run-3", m.Cancel("enough", IDA), GATED))
+    await store.write(lambda writer: apply(writer, "run-4", m.Cancel("enough", IDA), GATED))
     found = await store.read(lambda reader: reader.open_gates())
-    assert [one.run_id for one in found] == ["run-2", "run-1"]
-    (withdrawn,) = await store.read(lambda reader: reader.find_gate("run-3.g1"))
+    assert [one.run_id for one in found] == ["run-3", "run-1", "run-2"]
+    (withdrawn,) = await store.read(lambda reader: reader.find_gate("run-4.g1"))
     assert not withdrawn.gate.open
 
 
