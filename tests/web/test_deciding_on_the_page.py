@@ -64,6 +64,23 @@ async def test_an_amended_field_goes_on_and_the_page_shows_what_was_changed(desk
     assert state.executions[1].closing.output == {"body": "Closed Tuesday.\nSorry.", "title": "Pool"}
 
 
+async def test_a_draft_goes_back_with_guidance_and_the_next_one_is_shown_with_its_differences(desk: Office) -> None:
+    run = await desk.letter(body="Closed Monday.\nSorry.")
+    async with desk.operator() as ida:
+        await ida.get(gate_path(run))
+        page = await ida.answer("revise", comment=" ")
+        assert (page.status, "Say in the comment" in page.text) == (422, True)
+        page = await ida.answer("revise", comment="Tuesday, not Monday")
+        assert page.buttons == []
+        assert "Back at its author A new draft is being made." in page.text
+        assert gate_path(run) not in (await ida.get("/inbox")).links
+        await desk.app.runs.advance(run.run.id, "1.2", "completed", {"body": "Closed Tuesday.\nSorry."}, HOST)
+        page = await ida.get(gate_path(run))
+        assert "revision 2" in page.text
+        assert "removed: Closed Monday. + added: Closed Tuesday. Sorry." in page.text
+        assert "Approved" in (await ida.answer("approve")).text
+
+
 async def test_an_amended_value_that_is_no_text_is_json_and_a_mistake_keeps_what_was_typed(desk: Office) -> None:
     run = await desk.letter(body={"day": 1})
     async with desk.operator() as ida:

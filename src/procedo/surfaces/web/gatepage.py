@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from procedo.core.state import Gate, Verdict
+from procedo.core.state import Gate, GateKind, Verdict
 from procedo.ports import OpenGate
 from procedo.runs import History, Snapshot
 from procedo.surfaces.gates import gate_view, may_decide, what_is_asked
@@ -47,7 +47,7 @@ class Happening:
 def gate_version(gate: Gate) -> str:
     """Differs when the page of this gate would say something else."""
     votes = [(vote.identity, vote.verdict, vote.digest) for vote in gate.votes]
-    state = (gate.revision, gate.digest, votes, gate.verdict, gate.withdrawn, gate.reminders)
+    state = (gate.revision, gate.digest, votes, gate.verdict, gate.withdrawn, gate.reminders, gate.redrafting)
     return hashlib.sha256(repr(state).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -68,7 +68,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "asks": shown(what_is_asked(gate)),
         "blocks": blocks(masked(gate.content)),
         "difference": () if before is None else difference(masked(before), masked(gate.content)),
-        "changes": _changes(history, gate, step.edit),
+        "changes": _changes(gate, step.edit),
         "run": run,
         "status": status_words(run.status),
         "sop": {"name": snapshot.sop.name, "version": shown(run.version)},
@@ -82,6 +82,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "due": None if gate.due_at is None else when(gate.due_at, now),
         "barred": reason,
         "choices": choices(snapshot, gate, visitor) if gate.open and reason is None else (),
+        "may_last": gate.kind is GateKind.TOOL_CALL,
         "amends": amendable(snapshot, gate) if gate.open and reason is None else None,
         "outcome": _outcome(gate, visitor, now),
         "standing": standing(snapshot),
@@ -90,21 +91,20 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
     }
 
 
-def _changes(history: History, gate: Gate, field: str | None) -> tuple[Line, ...]:
+def _changes(gate: Gate, field: str | None) -> tuple[Line, ...]:
     """What the person who approved with a change has changed."""
     if gate.verdict is not Verdict.AMEND or field is None or not isinstance(gate.content, dict):
         return ()
-    for record in history.records:
-        data = record.data if isinstance(record.data, dict) else {}
-        if record.kind == "GateResolved" and data.get("gate_id") == gate.id:
-            return difference(masked(gate.content), masked({**gate.content, field: data.get("value")}))
-    return ()
+    return difference(masked(gate.content), masked({**gate.content, field: gate.value}))
 
 
 def _outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] | None:
     """How a gate ended, or None while it is open."""
     if gate.open:
         return None
+    if gate.redrafting:
+        text = "A new draft is being made. It will be put to a person here, and nothing is decided until then."
+        return {"word": "back at its author", "text": text, "when": None}
     if gate.withdrawn:
         return {
             "word": "void",
@@ -118,7 +118,9 @@ def _outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] | No
     mine = by is not None and by.identity == visitor.access.principal.identity
     who = "you" if mine else shown(str(by))
     comment = f" “{shown(masked_text(gate.comment))}”" if gate.comment else ""
-    return {"word": _PAST[gate.verdict] if gate.verdict else "", "text": f"Decided by {who}.{comment}", "when": moment}
+    how = ", alone, by breaking the glass" if gate.glass_broken else ""
+    word = _PAST[gate.verdict] if gate.verdict else ""
+    return {"word": word, "text": f"Decided by {who}{how}.{comment}", "when": moment}
 
 
 _PAST: Final[Mapping[Verdict, str]] = {

@@ -15,7 +15,7 @@ from procedo.access.permitted import Permitted
 from procedo.access.tokens import Tokens
 from procedo.config.settings import Settings
 from procedo.core.model import Json
-from procedo.core.state import Verdict
+from procedo.core.state import GateKind, Verdict
 from procedo.errors import BadArgument, NotFound, ProcedoError
 from procedo.inbox_address import InboxAddress
 from procedo.ports import Clock, OpenGate, Store
@@ -236,6 +236,7 @@ class Inbox:
             revision=int(form["revision"]),
             digest=form["digest"],
             run_id=form["run"],
+            lasting=found.gate.kind is GateKind.TOOL_CALL and form.get("lasting") == "yes",
         )
 
     # --- live -------------------------------------------------------------------------------------
