@@ -6,6 +6,7 @@ import pytest
 from host import HOST
 from service import Shop, finished, person
 
+from procedo.app import App
 from procedo.core.state import Status, Verdict
 from procedo.errors import Refused
 from procedo.surfaces.catalogue import describe_view
@@ -19,6 +20,15 @@ GATED = "1. **Fire** — Fire the kiln.\n   - requires_confirmation: true"
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
+
+
+async def started_in_turn(shop: Shop, app: App, name: str) -> list[str]:
+    """Two runs, a second apart, so that it is known which is the older one."""
+    ids = []
+    for _ in range(2):
+        ids.append((await app.runs.start(name, None, HOST)).run.id)
+        shop.clock.pass_by(1)
+    return ids
 
 
 @pytest.mark.requirement("C107")
@@ -39,7 +49,7 @@ async def test_the_refusal_names_the_limit_that_refused_and_not_another(shop: Sh
     shop.configure("[sop]\nmax_concurrent_total = 2\n")
     shop.sop("glazing", ONE, "max_concurrent = 6")
     async with shop.opened() as app:
-        holders = [(await app.runs.start("glazing", None, HOST)).run.id for _ in range(2)]
+        holders = await started_in_turn(shop, app, "glazing")
         with pytest.raises(Refused) as refused:
             await app.runs.start("glazing", None, HOST)
         described = describe_view(app.library.get("glazing"), app.settings)
@@ -117,10 +127,10 @@ async def test_failed_and_cancelled_runs_start_no_cooldown(shop: Shop) -> None:
 async def test_parked_runs_wait_after_a_restart_hold_no_slot_and_take_one_when_they_go_on(shop: Shop) -> None:
     shop.sop("firing", GATED)
     async with shop.opened() as app:
-        parked = [await app.runs.start("firing", None, HOST) for _ in range(2)]
+        parked = await started_in_turn(shop, app, "firing")
     async with shop.opened() as app:
         gates = await app.runs.inbox(HOST)
-        assert [gate.run_id for gate in gates] == [snapshot.run.id for snapshot in parked]
+        assert [gate.run_id for gate in gates] == parked
         first = await app.runs.decide(gates[0].gate.id, Verdict.APPROVE, person("ida"))
         assert first.run.status is Status.RUNNING
         second = await app.runs.decide(gates[1].gate.id, Verdict.APPROVE, person("ida"))
