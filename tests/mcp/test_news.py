@@ -24,7 +24,7 @@ from mcp_host import PLAIN, Host, desk
 from procedo.app import open_app
 from procedo.surfaces.mcp.server import build_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("news")]
 # The older revision's own way of subscribing; the SDK calls it deprecated because the newer one has another.
 older = pytest.mark.filterwarnings("ignore:resources/(un)?subscribe is removed")
 BOUND_S = 15.0

@@ -13,7 +13,7 @@ from mcp_host import ERAS, KILN, LETTER, PLAIN, Host, desk
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
 from procedo.sopfile.manual import manual
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("resources")]
 both_eras = pytest.mark.parametrize("era", ERAS)
 BROKEN = {"SOP.toml": '[sop]\nname = "broken"\n', "SOP.md": "## Steps\n\n1. **One** — Do it.\n"}
 

@@ -78,6 +78,10 @@ class HttpDoor:
         person = access.principal.kind is PrincipalKind.HUMAN and access.may(Role.APPROVE)
         return Surface(_model(access), can_ask=person and can_ask(ctx.client_capabilities), route=self.route)
 
+    def operates(self, ctx: Context) -> bool:
+        """See `Door.operates`. With the role operate."""
+        return self._access(ctx).may(Role.OPERATE)
+
     def reads_transcripts(self, ctx: Context) -> bool:
         """See `Door.reads_transcripts`. With the token of a person who has the role operate."""
         access = self._access(ctx)

@@ -16,13 +16,25 @@ from procedo.core.frames import plain
 from procedo.core.model import Json, Step
 from procedo.core.state import Gate, PrincipalKind, Verdict
 from procedo.errors import BadArgument, Refused
-from procedo.runs import Snapshot, Surface
+from procedo.runs import Runs, Snapshot, Surface
 from procedo.surfaces.gates import may_ask_here, may_decide, what_is_asked
-from procedo.surfaces.mcp.callers import caller, engine
+from procedo.surfaces.mcp.callers import caller, engine, person
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.text import line
 
-__all__ = ["AmendingAnswer", "Answer", "Looked", "NotAsked", "amended_value", "ask", "look", "may_decide_itself"]
+__all__ = [
+    "AmendingAnswer",
+    "Answer",
+    "Looked",
+    "NotAsked",
+    "amended_value",
+    "ask",
+    "decided",
+    "form",
+    "look",
+    "may_decide_itself",
+    "question",
+]
 
 _CONTENT_LIMIT: Final = 6_000
 _SUGGESTION_LIMIT: Final = 600
@@ -98,7 +110,7 @@ async def ask(
     if not may_ask_here(policy, looked.snapshot.run, looked.surface):
         where = f"{may_decide(policy, gate)}, in {looked.surface.route}, gate {gate.code}"
         return NotAsked(f"Nothing was decided: a call of the model decides nothing. The decision is taken by {where}.")
-    return Elicit(_question(looked, decision, comment, value), _form(looked))
+    return Elicit(question(looked, decision, comment, value), form(looked))
 
 
 def _answered(gate: Gate) -> str:
@@ -113,7 +125,7 @@ def _answered(gate: Gate) -> str:
     )
 
 
-def _form(looked: Looked) -> type[Answer]:
+def form(looked: Looked) -> type[Answer]:
     """The form of one gate: its own verdicts, and a value where one can be amended. Nothing is filled in."""
     verdicts = tuple(str(verdict) for verdict in looked.verdicts)
     amends = Verdict.AMEND in looked.verdicts
@@ -124,11 +136,12 @@ def _form(looked: Looked) -> type[Answer]:
     if amends:
         what = f"field {looked.step.edit}" if looked.step.edit else "value"
         fields["value"] = (str, Field("", description=f"With amend only: the new {what}"))
-    form: type[Answer] = create_model("Answer", __base__=AmendingAnswer if amends else Answer, **fields)
-    return form
+    made: type[Answer] = create_model("Answer", __base__=AmendingAnswer if amends else Answer, **fields)
+    return made
 
 
-def _question(looked: Looked, decision: str, comment: str, value: Json) -> str:
+def question(looked: Looked, decision: str = "ask", comment: str = "", value: Json = None) -> str:
+    """The question of one presentation of a gate, with what the model proposes if it proposes anything."""
     gate, run, step = looked.gate, looked.snapshot.run, looked.step
     parts = [
         plain(what_is_asked(gate)),
@@ -168,3 +181,19 @@ def amended_value(looked: Looked, text: str) -> Json:
     except ValueError as error:
         message = f"Nothing was decided: the amended value is no JSON ({error})."
         raise BadArgument("bad_value", message, "Ask again; the field holds a JSON value that is no text.") from error
+
+
+async def decided(runs: Runs, looked: Looked, answer: Answer) -> Snapshot:
+    """Let the person's answer count at the very presentation that was shown. Raises `Refused` and `Conflict`."""
+    gate, verdict = looked.gate, Verdict(answer.decision)
+    typed = answer.value if isinstance(answer, AmendingAnswer) else ""
+    return await runs.decide(
+        gate.id,
+        verdict,
+        person(looked.surface),
+        value=amended_value(looked, typed) if verdict is Verdict.AMEND else None,
+        comment=answer.comment,
+        revision=gate.revision,
+        digest=gate.digest,
+        run_id=looked.snapshot.run.id,
+    )

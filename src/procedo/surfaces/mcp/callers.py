@@ -13,7 +13,19 @@ from procedo.ports import Store
 from procedo.runs import Runs, Surface
 from procedo.sopfile.library import Library
 
-__all__ = ["ROUTE", "Door", "Engine", "Pipe", "Whole", "caller", "can_ask", "engine", "person", "reads_transcripts"]
+__all__ = [
+    "ROUTE",
+    "Door",
+    "Engine",
+    "Pipe",
+    "Whole",
+    "caller",
+    "can_ask",
+    "engine",
+    "operates",
+    "person",
+    "reads_transcripts",
+]
 
 ROUTE: Final = "the operator's terminal or inbox"
 """Where people decide who do not sit at the host. Words only: a command would be run by the model that reads it."""
@@ -58,6 +70,9 @@ class Door(Protocol):
     def surface(self, ctx: Context) -> Surface:
         """Who calls, and what can be done there."""
 
+    def operates(self, ctx: Context) -> bool:
+        """True for those to whom work is handed out with its true values."""
+
     def reads_transcripts(self, ctx: Context) -> bool:
         """True for people who operate: they alone read what agents said and did in their sessions."""
 
@@ -79,6 +94,10 @@ class Pipe:
         principal = Principal(Source.HOST, name or _UNNAMED, PrincipalKind.AGENT)
         return Surface(principal, can_ask=can_ask(ctx.client_capabilities), route=ROUTE)
 
+    def operates(self, ctx: Context) -> bool:  # noqa: ARG002  # everybody at this door does
+        """See `Door.operates`."""
+        return True
+
     def reads_transcripts(self, ctx: Context) -> bool:  # noqa: ARG002  # at this door everybody is a model
         """See `Door.reads_transcripts`. Whoever calls here is a model, so no."""
         return False
@@ -97,6 +116,11 @@ def can_ask(capabilities: ClientCapabilities | None) -> bool:
     """True when the client can put a form to its user. A bare `elicitation: {}` means forms; `url` alone does not."""
     elicitation = capabilities.elicitation if capabilities is not None else None
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def operates(ctx: Context) -> bool:
+    """True when this caller performs steps and moves runs on."""
+    return _door(ctx).operates(ctx)
 
 
 def reads_transcripts(ctx: Context) -> bool:

@@ -1,7 +1,7 @@
 """The MCP server of one application: its tools, resources and prompts, and what clients are told about it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -19,8 +19,10 @@ from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
 from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
 from procedo.surfaces.mcp.handlers import install
 from procedo.surfaces.mcp.news import News
+from procedo.surfaces.mcp.runtasks import RunTasks
 from procedo.surfaces.mcp.secret import request_state_key
 from procedo.surfaces.mcp.strict import StrictTool
+from procedo.surfaces.mcp.tasks import Tasks, TaskSource
 from procedo.surfaces.mcp.tools import TOOLS, run_reply
 
 __all__ = ["build_server"]
@@ -94,10 +96,12 @@ def build_server(
     door: Door | None = None,
     verifier: TokenVerifier | None = None,
     auth: AuthSettings | None = None,
+    tasks: Sequence[TaskSource] = (),
 ) -> MCPServer[Door]:
     """The server for an open application, which outlives it. `closed` is called when the last request has ended.
 
     Without a `door` every caller is the host that started this process. `verifier` and `auth` are for HTTP.
+    `tasks` are sources of tasks beside those of runs.
     """
 
     @asynccontextmanager
@@ -126,6 +130,7 @@ def build_server(
         request_state_security=RequestStateSecurity(keys=[request_state_key(app.settings.data_dir)]),
         log_level="WARNING",
         subscriptions=bus,
+        extensions=[Tasks([RunTasks(app), *tasks])],
     )
     install(server, news)
     return server

@@ -15,16 +15,15 @@ from procedo.ports import Filter
 from procedo.runs import Snapshot, Surface
 from procedo.surfaces.catalogue import catalogue_view, describe_view
 from procedo.surfaces.mcp.asking import (
-    AmendingAnswer,
     Answer,
     Looked,
     NotAsked,
-    amended_value,
     ask,
+    decided,
     look,
     may_decide_itself,
 )
-from procedo.surfaces.mcp.callers import caller, engine, person
+from procedo.surfaces.mcp.callers import caller, engine
 from procedo.surfaces.mcp.waiting import DEFAULT_WAIT_S, LONGEST_WAIT_S, settled
 from procedo.surfaces.overview import attention_view
 from procedo.surfaces.prose import as_text, attention_text, catalogue_text, description_text
@@ -131,17 +130,13 @@ async def sop_approve(
     if isinstance(given, NotAsked) and not may_decide_itself(looked):
         return run_reply(looked.snapshot, surface, given.reason)
     if isinstance(given, Answer):
-        verdict, said, by = Verdict(given.decision), given.comment, person(surface)
-        typed = given.value if isinstance(given, AmendingAnswer) else ""
-        chosen = amended_value(looked, typed) if verdict is Verdict.AMEND else None
-    else:
-        verdict, said, by, chosen = _own(decision), comment, surface, value
+        return run_reply(await decided(runs, looked, given), surface)
     snapshot = await runs.decide(
         gate.id,
-        verdict,
-        by,
-        value=chosen,
-        comment=said,
+        _own(decision),
+        surface,
+        value=value,
+        comment=comment,
         revision=gate.revision,
         digest=gate.digest,
         run_id=looked.snapshot.run.id,
