@@ -5,7 +5,7 @@ whose call it was, and how long a caller waits for what happens behind it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -14,16 +14,17 @@ from procedo.core import messages as m
 from procedo.core.admission import admit
 from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import digest
-from procedo.core.session import SessionRow, Transcript
-from procedo.core.state import Execution, Gate, Parent, Phase, Principal, Run, Status, Verdict
+from procedo.core.session import Transcript
+from procedo.core.state import Execution, Parent, Phase, Principal, Run, Status, Verdict
 from procedo.definitions import pinned_entry, sub_procedures
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 from procedo.intake import check_size, checked_inputs, key_of
-from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Record, Store, StoredKey, Summary, Writer
+from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Store, StoredKey, Summary, Writer
 from procedo.references import check_name, gate_of
 from procedo.sopfile.library import Entry, Library
 from procedo.statefile import StateFiles
 from procedo.successor import succession
+from procedo.surface import History, Surface
 from procedo.transition import SYSTEM, Outcome, Snapshot, Transitions
 from procedo.waiting import Progress, wait_for
 
@@ -32,31 +33,6 @@ __all__ = ["History", "Runs", "Snapshot", "Surface"]
 MAX_DEPTH: Final = 8
 """How deep sub-runs may nest."""
 _REPORTABLE: Final = {"completed": Phase.COMPLETED, "failed": Phase.FAILED, "skipped": Phase.SKIPPED}
-
-
-@dataclass(frozen=True, slots=True)
-class Surface:
-    """Where a call came in: its principal, whether a person can be asked there, and its operator route in words.
-
-    `ceiling` are the scopes beyond which nothing that it starts may go; empty: no limit beyond the agents' own.
-    """
-
-    principal: Principal
-    can_ask: bool = False
-    route: str = ""
-    host: bool = True
-    ceiling: tuple[Scope, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """Everything that is known of a run, in the order of happening."""
-
-    snapshot: Snapshot
-    executions: tuple[Execution, ...]
-    gates: tuple[Gate, ...]
-    records: tuple[Record, ...]
-    sessions: tuple[SessionRow, ...] = ()
 
 
 class Runs:

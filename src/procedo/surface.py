@@ -1,0 +1,36 @@
+"""Where a call comes in, and what is told there of a run's past."""
+
+from dataclasses import dataclass
+
+from procedo.core.model import Scope
+from procedo.core.session import SessionRow
+from procedo.core.state import Execution, Gate, Principal
+from procedo.ports import Record
+from procedo.transition import Snapshot
+
+__all__ = ["History", "Surface"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """Where a call came in: its principal, whether a person can be asked there, and its operator route in words.
+
+    `ceiling` are the scopes beyond which nothing that it starts may go; empty: no limit beyond the agents' own.
+    """
+
+    principal: Principal
+    can_ask: bool = False
+    route: str = ""
+    host: bool = True
+    ceiling: tuple[Scope, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything that is known of a run, in the order of happening."""
+
+    snapshot: Snapshot
+    executions: tuple[Execution, ...]
+    gates: tuple[Gate, ...]
+    records: tuple[Record, ...]
+    sessions: tuple[SessionRow, ...] = ()
