@@ -10,17 +10,9 @@ from procedo.runs import Snapshot, Surface
 from procedo.surfaces import links
 from procedo.surfaces.gates import gate_view, what_is_asked
 from procedo.surfaces.graph import StepMark
+from procedo.surfaces.record_shapes import DecisionView, ExecutionView, HistoryView, RecordView
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.shapes import (
-    AttentionView,
-    DecisionView,
-    ExecutionView,
-    HistoryView,
-    InboxEntry,
-    InboxView,
-    RecordView,
-    RunLine,
-)
+from procedo.surfaces.shapes import AttentionView, InboxEntry, InboxView, RunLine
 from procedo.surfaces.text import stamp
 from procedo.surfaces.views import run_view
 

@@ -14,8 +14,9 @@ from procedo.surfaces import links
 from procedo.surfaces.graph import StepMark, mermaid
 from procedo.surfaces.overview import history_view, record_view, step_marks
 from procedo.surfaces.pages import Page, Span, further, listed, paged
+from procedo.surfaces.record_shapes import DecisionView, ExecutionView, RecordView
 from procedo.surfaces.redaction import masked
-from procedo.surfaces.shapes import DecisionView, ExecutionView, RecordView, RunView
+from procedo.surfaces.shapes import RunView
 from procedo.surfaces.text import stamp
 
 __all__ = [

@@ -12,7 +12,8 @@ from procedo.surfaces.cli.output import pretty
 from procedo.surfaces.cli.report import run_text, when
 
 if TYPE_CHECKING:
-    from procedo.surfaces.shapes import DescribeView, HistoryView
+    from procedo.surfaces.record_shapes import HistoryView
+from procedo.surfaces.shapes import DescribeView
 
 EXAMPLES = ("procedo show ship-release", "procedo show run-4f…", "procedo show run-4f… --records")
 
