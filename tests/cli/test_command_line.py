@@ -36,6 +36,8 @@ Gates:
   inbox    the gates that wait for a person
   approve  let a gate's step go on
   deny     refuse a gate's step
+  revise   ask for another draft
+  retract  take an answer back
 
 Access:
   token    make, list and end the tokens of people and programs
@@ -70,12 +72,24 @@ MINIMAL = {
     "inbox": (),
     "approve": ("G0",),
     "deny": ("G0",),
+    "revise": ("G0", "shorter"),
+    "retract": ("G0",),
     "token": ("list",),
     "audit": ("verify",),
     "prune": ("--older-than", "30d"),
 }
 # A run or gate that does not exist is not found; without a terminal nothing is decided.
-EXPECTED = {"watch": 4, "pause": 4, "resume": 4, "cancel": 4, "approve": 3, "deny": 3, "test": 4}
+EXPECTED = {
+    "watch": 4,
+    "pause": 4,
+    "resume": 4,
+    "cancel": 4,
+    "approve": 3,
+    "deny": 3,
+    "revise": 3,
+    "retract": 3,
+    "test": 4,
+}
 
 
 @pytest.mark.requirement("C35")
