@@ -85,7 +85,7 @@ class _Parsed(HTMLParser):
             self.links.append(values["href"])
         elif tag == "form":
             self._form = self.forms.setdefault(values["action"], {})
-        elif tag == "input":
+        elif tag == "input" and (values.get("type") != "checkbox" or "checked" in values):
             self._form[values["name"]] = values.get("value", "")
         elif tag == "textarea":
             self._area = values["name"]

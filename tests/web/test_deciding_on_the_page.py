@@ -2,11 +2,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from web_page import HOST, Office, gate_path
+from web_page import HOST, Office, gate_path, office
 
+from procedo.core import messages as m
 from procedo.core.principal import Principal, PrincipalKind, Source
-from procedo.core.state import Status, Verdict
-from procedo.runs import Surface
+from procedo.core.state import GateKind, Status, Verdict
+from procedo.runs import Snapshot, Surface
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("inbox-answer")]
 
@@ -162,8 +163,6 @@ async def test_an_answer_for_a_gate_of_another_run_is_refused(desk: Office) -> N
 
 
 async def test_a_late_answer_says_that_it_is_too_late(tmp_path: Any) -> None:
-    from web_page import office
-
     config = (
         '[sop.approval]\ndefault_policy = "quick"\n[sop.approval.policies.quick]\ntimeout = "1h"\non_timeout = "deny"\n'
     )
@@ -249,8 +248,6 @@ async def test_whoever_may_not_decide_sees_why_and_no_button(reviewed: Office) -
 
 
 async def test_an_agent_decides_where_a_policy_names_it(tmp_path: Any) -> None:
-    from web_page import office
-
     config = '[sop.approval]\ndefault_policy = "bot"\n[sop.approval.policies.bot]\nagents = ["deploy-bot"]\n'
     async with office(tmp_path, config) as desk:
         run = await desk.kiln()
@@ -317,6 +314,54 @@ async def test_a_gate_that_does_not_exist_is_told(desk: Office) -> None:
     assert page.status == 404
     assert "No such gate" in page.text
     assert "/inbox" in page.links
+
+
+REVIEW = {
+    "SOP.toml": '[sop]\nname = "review"\ndescription = "Review"\nexecution_mode = "auto"\n',
+    "SOP.md": "## Steps\n\n1. **Review** — Look at it.\n   - agent: reviewer\n",
+}
+AGENT = """
+[agents.reviewer]
+model_provider = "anthropic.main"
+risk_profile = "careful"
+
+[risk_profiles.careful]
+
+[providers.models.anthropic.main]
+model = "m"
+api_key = { env = "NOT_SET" }
+"""
+
+
+async def asked(desk: Office, kind: GateKind) -> Snapshot:
+    """A run whose agent asks about one of its tool calls."""
+    run = await desk.app.runs.start("review", None, HOST)
+    await desk.app.runs.command(run.run.id, m.Begin("1.1", 1, repeatable=False))
+    content = {"tool": "pay", "arguments": {"amount": 5}}
+    return await desk.app.runs.command(run.run.id, m.Ask("1.1", 1, "0.0", kind, "May reviewer pay?", content))
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+async def test_a_tool_call_of_an_agent_is_allowed_once_or_for_the_session(tmp_path: Any, lasting: bool) -> None:
+    async with office(tmp_path, AGENT, {"review": REVIEW}) as desk, desk.operator() as ida:
+        run = await asked(desk, GateKind.TOOL_CALL)
+        page = await ida.get(gate_path(run))
+        assert "The call is made." in page.text
+        assert "The call is not made, and the agent is told why." in page.text
+        await ida.answer("approve", **({"lasting": "yes"} if lasting else {}))
+        gate = await gate_of(desk, run.run.id)
+    assert (gate.verdict, gate.lasting) == (Verdict.APPROVE, lasting)
+
+
+@pytest.mark.parametrize("verdict", ["repeat", "skip", "fail"])
+async def test_a_call_that_may_have_happened_is_repeated_skipped_or_failed(tmp_path: Any, verdict: str) -> None:
+    async with office(tmp_path, AGENT, {"review": REVIEW}) as desk, desk.operator() as ida:
+        run = await asked(desk, GateKind.INTERRUPTED)
+        page = await ida.get(gate_path(run))
+        assert page.buttons == ["repeat", "skip", "fail"]
+        assert "The call is done once more. If it did happen, it happens twice." in page.text
+        await ida.answer(verdict)
+        assert (await gate_of(desk, run.run.id)).verdict == verdict
 
 
 WRONG_FORMS = {

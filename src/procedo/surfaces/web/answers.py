@@ -29,9 +29,9 @@ _LABELS: Final[Mapping[Verdict, str]] = {
 _FOLLOWS: Final[Mapping[Verdict, str]] = {
     Verdict.AMEND: "It goes on with your text in {field}. The record keeps the original.",
     Verdict.REVISE: "The draft is made again, with your comment as guidance.",
-    Verdict.REPEAT: "Step {number} is done once more. If it did happen, it happens twice.",
-    Verdict.SKIP: "Step {number} counts as skipped, without a result.",
-    Verdict.FAIL: "Step {number} counts as failed.",
+    Verdict.REPEAT: "{what} is done once more. If it did happen, it happens twice.",
+    Verdict.SKIP: "{what} counts as skipped, without a result.",
+    Verdict.FAIL: "{what} counts as failed.",
     Verdict.RETRACT: "Your answer no longer counts. The gate stays open.",
 }
 _DANGER: Final = frozenset({Verdict.DENY, Verdict.FAIL})
@@ -107,7 +107,8 @@ def _follows(verdict: Verdict, gate: Gate, step: Step) -> str:
         case Verdict.DENY:
             return _denied(gate, step)
         case _:
-            return _FOLLOWS[verdict].format(number=step.number, field=step.edit)
+            what = "The call" if gate.call else f"Step {step.number}"
+            return _FOLLOWS[verdict].format(what=what, field=step.edit)
 
 
 def _approved(gate: Gate, step: Step) -> str:
@@ -125,6 +126,8 @@ def _approved(gate: Gate, step: Step) -> str:
 
 
 def _denied(gate: Gate, step: Step) -> str:
+    if gate.kind is GateKind.TOOL_CALL:
+        return "The call is not made, and the agent is told why."
     if gate.execution is not None:
         return f"This attempt at step {step.number} fails, with your comment as the reason."
     target = step.on_deny if step.on_deny is not None else step.on_failure.target
