@@ -197,7 +197,8 @@ class Runs:
         command = m.Decide(gate_id, verdict, by, value, comment, revision, digest, lasting, break_glass)
         answered = await self.command(found.run_id, command, surface.principal)
         if answered.replayed:
-            gate = found.gate
+            # Somebody may have answered since the gate was found above.
+            gate = (await self._store.read(lambda reader: gate_of(reader, gate_id))).gate
             answered = replace(
                 answered, note=f"Gate {gate.code}: already answered {gate.verdict} by {gate.decided_by}."
             )

@@ -136,8 +136,9 @@ class SqliteStore:
             try:
                 return work(SqliteReader(connection, self._recent))
             finally:
+                # Nothing was written; and unlike a commit this cannot fail and leave the snapshot open for ever.
                 if connection.in_transaction:
-                    connection.execute("COMMIT")
+                    connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise store_error(error, self._path) from error
 
