@@ -13,11 +13,12 @@ from procedo.config import Settings
 from procedo.core import messages as m
 from procedo.core.actions import actions
 from procedo.core.admission import slot_objection
+from procedo.core.altered import altered
 from procedo.core.approval import Policy, objection
-from procedo.core.draft import Moment
+from procedo.core.draft import Draft, Moment
 from procedo.core.effects import Effect, EffectKind, effects
-from procedo.core.evolve import FreshSteps, evolve
-from procedo.core.machine import decide
+from procedo.core.evolve import FreshSteps
+from procedo.core.machine import drafted
 from procedo.core.model import Sop
 from procedo.core.needs import executions_needed, steps_needed
 from procedo.core.notice import Telling
@@ -153,8 +154,7 @@ class Transitions:
         """Commit the start of a run that was admitted in this transaction."""
         moment = self._moment_of(None)
         command = replace(command, lineage=self._lineage(writer, command))
-        events = decide(sop, None, command, moment)
-        after = self._save(writer, None, events, by, moment.now)
+        after = self._save(writer, None, drafted(sop, None, command, moment), by)
         return self.snapshot(writer, sop, after)
 
     def _commit(
@@ -166,10 +166,10 @@ class Transitions:
         by: Principal,
         delegating: str | None = None,
     ) -> Run:
-        events = decide(sop, run, command, self._moment(writer, sop, run))
-        if not events:
+        draft = drafted(sop, run, command, self._moment(writer, sop, run))
+        if not draft.events:
             return run
-        return self._save(writer, run, events, by, self._now(), delegating)
+        return self._save(writer, run, draft, by, delegating)
 
     def _moment(self, writer: Writer, sop: Sop, run: Run) -> Moment:
         slot = None
@@ -192,17 +192,12 @@ class Transitions:
         self,
         writer: Writer,
         before: Run | None,
-        events: Sequence[m.Event],
+        draft: Draft,
         by: Principal,
-        now: datetime,
         delegating: str | None = None,
     ) -> Run:
-        after = before
-        for event in events:
-            after = evolve(after, event, now)
-        if after is None:
-            raise StoreError("no_event", "A transition without an event cannot be saved.")
-        after = replace(after, revision=after.revision + 1)
+        events, now = draft.events, draft.moment.now
+        after = altered(draft.run, revision=draft.run.revision + 1)
         root = after.starter.key
         saved = writer.save(before, after, events, Attribution(by.key, delegating or root, root), now)
         _end_sessions(writer, before, after, now)

@@ -26,7 +26,7 @@ from procedo.core.results import accept, attempt_failed, complete, halt, judge, 
 from procedo.core.state import Arrival, Execution, Gate, GateKind, Performer, Phase, Run, Status
 from procedo.errors import Conflict, NotFound, Refused
 
-__all__ = ["LEGAL", "REPORTS", "Fate", "decide", "open_work"]
+__all__ = ["LEGAL", "REPORTS", "Fate", "decide", "drafted", "open_work"]
 
 
 class Fate(Enum):
@@ -70,6 +70,11 @@ def decide(sop: Sop, run: Run | None, command: m.Command, moment: Moment) -> lis
 
     Raises `Refused` (or `Conflict`, `NotFound`, `BadArgument`) when it may not happen now.
     """
+    return drafted(sop, run, command, moment).events
+
+
+def drafted(sop: Sop, run: Run | None, command: m.Command, moment: Moment) -> Draft:
+    """The events that a command causes, and the run as they leave it; raises as `decide`."""
     status = run.status if run is not None else None
     if type(command) not in LEGAL[status]:
         raise _illegal(run, command)
@@ -81,7 +86,7 @@ def decide(sop: Sop, run: Run | None, command: m.Command, moment: Moment) -> lis
     _HANDLERS[type(command)](draft, command)
     if draft.events:
         _settle(draft)
-    return draft.events
+    return draft
 
 
 def _settle(draft: Draft) -> None:
@@ -131,7 +136,7 @@ def _illegal(run: Run | None, command: m.Command) -> Refused:
     return Conflict("exists", f"Run {run.id} exists already.", "Every start makes a new id.")
 
 
-def _start(sop: Sop, command: m.Start, moment: Moment) -> list[m.Event]:
+def _start(sop: Sop, command: m.Start, moment: Moment) -> Draft:
     started = m.RunStarted(
         run_id=command.run_id,
         sop=sop.name,
@@ -158,7 +163,7 @@ def _start(sop: Sop, command: m.Start, moment: Moment) -> list[m.Event]:
         _adopt_output(draft, number, output, command.retry_of or "")
     draft.queue.extend(command.begin_at or (Arrival(sop.steps[0].number),))
     _settle(draft)
-    return draft.events
+    return draft
 
 
 def _adopt_output(draft: Draft, number: int, output: Json, origin: str) -> None:
