@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from http_server import Served, bearer, reserved, served
+from mcp import MCPError
+from mcp.types import ResourceTemplateReference
 from mcp_host import ERAS, FixedClock, User, only, says, workspace
 
 from procedo.core.state import Verdict
@@ -214,3 +216,30 @@ async def test_a_decision_on_the_page_is_seen_by_the_host(server: Served) -> Non
         await server.app.runs.decide(only(view)["gate_id"], Verdict.APPROVE, person)
         view = await host.call("sop_resume", run_id=view["run_id"])
     assert only(view)["execution_id"] == "1.1"
+
+
+@eras
+@pytest.mark.requirement("own-runs")
+async def test_anothers_run_cannot_be_read_as_a_resource_or_completed(server: Served, era: str) -> None:
+    ida, noor = await server.token("ida", "operate"), await server.token("noor", "operate")
+    async with server.host(era, ida) as mine, server.host(era, noor) as theirs:
+        run = (await mine.call("sop_start", name="kiln-firing"))["run_id"]
+        for template in (await mine.client.list_resource_templates()).resource_templates:
+            if "{run_id}" not in template.uri_template or template.uri_template.count("{") > 1:
+                continue
+            uri = template.uri_template.replace("{run_id}", run)
+            assert (await mine.client.read_resource(uri)).contents
+            with pytest.raises(MCPError) as foreign:
+                await theirs.client.read_resource(uri)
+            with pytest.raises(MCPError) as unknown:
+                await theirs.client.read_resource(uri.replace(run, "run-never-was"))
+            assert str(foreign.value).replace(run, "run-never-was") == str(unknown.value)
+        (uri_template, *_) = [
+            found.uri_template
+            for found in (await mine.client.list_resource_templates()).resource_templates
+            if "{run_id}" in found.uri_template
+        ]
+        argument = {"name": "run_id", "value": "run-"}
+        reference = ResourceTemplateReference(uri=uri_template)
+        assert (await mine.client.complete(reference, argument)).completion.values == [run]
+        assert (await theirs.client.complete(reference, argument)).completion.values == []
