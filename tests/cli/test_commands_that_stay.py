@@ -104,7 +104,13 @@ def test_a_parked_run_is_adopted_from_its_state_file(tmp_path: "os.PathLike[str]
     first.simple("answer", "1. **Review** — Read it.\n   - kind: checkpoint\n2. **Send** — Send it.\n")
     parked = first.json("start", "answer", "--inputs", '{"text": "hello"}')
     state_file = parked["actions"][0]["state_file"]
-    adopted = second.json("resume", "--state", state_file)
+    refused = second.run("resume", "--state", state_file, "--json", typed="y\n")
+    assert (refused.code, refused.error["code"]) == (3, "no_terminal")
+    assert second.person("resume", "--state", state_file, answers=["n"]).code == 3
+    assert second.json("status", "--all")["runs"] == []
+    screen = second.person("resume", "--state", state_file, "--json", piped=True)
+    assert f"This adopts run {parked['run_id']} of answer with its record of " in screen.text
+    adopted = json.loads(screen.piped)
     assert (adopted["run_id"], adopted["status"]) == (parked["run_id"], "paused_checkpoint")
     code = adopted["actions"][0]["context"]["code"]
     assert second.person("approve", code).code == 0
@@ -116,7 +122,9 @@ def test_a_parked_run_is_adopted_from_its_state_file(tmp_path: "os.PathLike[str]
     third = Workspace(Path(tmp_path) / "third")
     (third.root / "sops").mkdir(parents=True)
     assert "hello" in text
-    assert third.run("resume", "--state", str(changed)).code == 3
+    screen = third.person("resume", "--state", str(changed))
+    assert screen.code == 3
+    assert "was changed" in screen.text
     assert third.json("status", "--all")["runs"] == []
 
 
