@@ -16,7 +16,7 @@ import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import anyio
 from mcp import Client, StdioServerParameters
@@ -64,6 +64,10 @@ def resident_kib(command: str) -> int:
     return best
 
 
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w")
+
+
 def structured(result: Any) -> Any:
     return result.structured_content
 
@@ -71,7 +75,7 @@ def structured(result: Any) -> Any:
 async def first_answer(stack: AsyncExitStack, arguments: list[str]) -> tuple[Client, float]:
     started = time.perf_counter()
     parameters = StdioServerParameters(command=sys.executable, args=arguments)
-    quiet = stack.enter_context(Path(os.devnull).open("w"))
+    quiet = stack.enter_context(_nowhere())
     client = await stack.enter_async_context(Client(stdio_client(parameters, errlog=quiet)))
     await client.list_tools()
     return client, time.perf_counter() - started
@@ -120,7 +124,7 @@ async def main(rounds: int) -> None:
             own, _ = await first_answer(stack, ["-m", "procedo", "serve", "--workspace", folder])
             await anyio.sleep(1)
             memory = resident_kib(f"serve --workspace {folder}") / max(1, resident_kib(str(bare_file)))
-            print(f"{'idle memory ratio':32} {memory:.2f}  (goal 1.2), procedo {resident_kib('procedo serve') / 1024:.0f} MiB")
+            print(f"{'idle memory ratio':32} {memory:.2f}  (goal 1.2)")
             times: dict[str, list[float]] = {"bare": [], "procedo": []}
             await note_all(bare, [])
             await advance_all(own, [])
