@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ import pytest
 from conformance_fixtures import furnish
 from conformance_tasks import MadeTasks, furnish_tasks
 from mcp_host import workspace
+from node_tools import node, packages
 
 from procedo.app import open_app
 from procedo.surfaces.http.addresses import Addresses, listen
@@ -23,7 +22,6 @@ from procedo.surfaces.http.serving import http_server
 from procedo.surfaces.mcp.server import build_server
 
 pytestmark = pytest.mark.requirement("conformance-suite")
-NEWEST_NODE_NEEDED = 22
 BOUND_S = 240
 TASKS = frozenset(
     f"tasks-{name}"
@@ -38,18 +36,9 @@ NOT_SERVED = frozenset({"server-sse-polling"})
 
 
 def suite() -> list[str]:
-    """The command of the suite. Skips, with the reason, where it or a Node that can run it is not installed."""
-    home = os.environ.get("PROCEDO_CONFORMANCE", "")
-    script = Path(home) / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
-    if not home or not script.exists():
-        pytest.skip("PROCEDO_CONFORMANCE names no folder with the npm package @modelcontextprotocol/conformance")
-    node = os.environ.get("PROCEDO_NODE") or shutil.which("node")
-    if node is None:
-        pytest.skip("there is no Node; PROCEDO_NODE may name one")
-    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    if int(version.lstrip("v").partition(".")[0]) < NEWEST_NODE_NEEDED:
-        pytest.skip(f"the suite needs Node {NEWEST_NODE_NEEDED}, this is {version}; PROCEDO_NODE may name another")
-    return [node, str(script)]
+    """The command of the suite."""
+    name = "@modelcontextprotocol/conformance"
+    return [node(), str(packages(name) / "node_modules" / name / "dist" / "index.js")]
 
 
 async def _serve(folder: Path, ready: Event, port: list[int], stop: Event) -> None:
