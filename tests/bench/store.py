@@ -105,7 +105,7 @@ def median(seconds: list[float]) -> float:
 
 
 def say(words: str) -> None:
-    print(words, flush=True)  # noqa: T201  # a measurement is told
+    print(words, flush=True)  # a measurement is told
 
 
 async def timed(times: list[float], store: SqliteStore, work: Callable[[Writer], None]) -> None:
