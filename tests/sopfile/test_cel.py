@@ -135,11 +135,25 @@ def test_the_evaluator_and_the_markdown_reader_are_imported_only_when_needed() -
     code = f"""
 import sys
 from procedo.sopfile import compile_files
-assert "markdown_it" not in sys.modules and "cel" not in sys.modules and "jsonschema" not in sys.modules
+assert "markdown_it" not in sys.modules and "cel.cel" not in sys.modules and "jsonschema" not in sys.modules
 compile_files({plain!r}, "a")
-assert "markdown_it" in sys.modules and "cel" not in sys.modules
+assert "markdown_it" in sys.modules and "cel.cel" not in sys.modules
 compile_files({more!r}, "a")
-assert "cel" in sys.modules
+assert "cel.cel" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={"PYTHONPATH": str(ROOT / "src")})
+
+
+def test_the_evaluator_comes_without_the_shell_of_its_package_and_others_may_import_that() -> None:
+    code = f"""
+import sys
+from procedo.sopfile import compile_files
+compile_files({files("1. **A**" + chr(10) + "   - when: inputs.x == 1" + chr(10))!r}, "a")
+assert "prompt_toolkit" not in sys.modules and "typer" not in sys.modules
+import cel
+assert "prompt_toolkit" in sys.modules, "nothing is saved any more"
+assert cel.compile is sys.modules["cel.cel"].compile
+assert cel.evaluate("1 + 1") == 2
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={"PYTHONPATH": str(ROOT / "src")})
 

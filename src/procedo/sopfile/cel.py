@@ -5,9 +5,13 @@ are: `inputs`, `steps["2"]`, `run`, `item`, `input`, and `output` where a report
 expression is evaluated is never a silent false: the note of the answer tells it.
 """
 
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from procedo.core.conditions import ConditionError, type_name
@@ -102,14 +106,31 @@ def _read(text: str, ids: Mapping[str, str], variables: tuple[str, ...], known: 
     return _Read(program, needed, refs, tokens)
 
 
+def _evaluator() -> ModuleType:
+    """The compiled evaluator without its package, which imports an interactive shell, a third of a start."""
+    name = "cel.cel"
+    if name in sys.modules:
+        return sys.modules[name]
+    package = importlib.util.find_spec("cel")
+    spec = package and PathFinder.find_spec(name, package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        return importlib.import_module("cel")  # a release that is arranged in another way
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    # Under its own name: it can be initialised once in a process, and somebody else may import the package.
+    sys.modules[name] = module
+    return module
+
+
 def _compiler() -> Callable[[str], "cel.Program"]:
-    import cel
+    evaluator = _evaluator()
 
     def compiled(source: str) -> "cel.Program":
         try:
-            return cel.compile(source)
+            program: cel.Program = evaluator.compile(source)
         except ValueError as error:
             raise _syntax_error(str(error), source) from error
+        return program
 
     return compiled
 
