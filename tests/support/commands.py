@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from forked import Forked
 from keyboard import Answer, Screen, at_keyboard
 from repository import ROOT
 
 __all__ = ["Done", "Workspace"]
+
+LIMIT_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -64,22 +68,43 @@ class Workspace:
         """The environment of every command here."""
         return {**_environ(self.root), **self.environ, **more}
 
-    def run(self, *words: str, typed: str = "", cwd: Path | None = None, **environ: str) -> Done:
-        """Run a command in a session of its own: no terminal is near."""
+    def run(self, *words: str, typed: str = "", cwd: Path | None = None, fresh: bool = False, **environ: str) -> Done:
+        """Run a command in a session of its own: no terminal is near.
+
+        It is forked from a process that has imported everything; a `fresh` one begins with a new interpreter.
+        """
+        # What is said to an interpreter is heard by a new one alone.
+        fresh = fresh or any(name.startswith("PYTHON") for name in (*self.environ, *environ))
+        done = (self._fresh if fresh else self._forked)(words, typed, cwd or self.root, self.environment(**environ))
+        assert "Traceback" not in done.err, done.err
+        return done
+
+    def _fresh(self, words: Sequence[str], typed: str, cwd: Path, environ: Mapping[str, str]) -> Done:
         done = subprocess.run(
             [sys.executable, "-m", "procedo", *words],
             input=typed,
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=60,
-            cwd=cwd or self.root,
-            env=self.environment(**environ),
+            timeout=LIMIT_S,
+            cwd=cwd,
+            env=environ,
             start_new_session=True,
             check=False,
         )
-        assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
+
+    def _forked(self, words: Sequence[str], typed: str, cwd: Path, environ: Mapping[str, str]) -> Done:
+        with tempfile.TemporaryFile() as keys, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            keys.write(typed.encode())
+            keys.seek(0)
+            with Forked(words, (keys.fileno(), out.fileno(), err.fileno()), cwd=cwd, environ=environ) as command:
+                code = command.wait(LIMIT_S)
+            texts = []
+            for stream in (out, err):
+                stream.seek(0)
+                texts.append(stream.read().decode())
+        return Done(code, *texts)
 
     def json(self, *words: str, typed: str = "") -> Any:
         """The JSON answer of a command that succeeds."""
