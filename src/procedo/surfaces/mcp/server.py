@@ -19,6 +19,7 @@ from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
 from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
 from procedo.surfaces.mcp.handlers import install
 from procedo.surfaces.mcp.news import News
+from procedo.surfaces.mcp.picture import DRAWN, META, RunPicture
 from procedo.surfaces.mcp.runtasks import RunTasks
 from procedo.surfaces.mcp.secret import request_state_key
 from procedo.surfaces.mcp.strict import StrictTool
@@ -74,6 +75,7 @@ def _tool(function: Callable[..., Any], contract: Contract) -> StrictTool:
         description=contract.description,
         annotations=contract.annotations,
         structured_output=False,
+        meta=dict(META) if contract.name in DRAWN else None,
     )
     if not isinstance(tool, StrictTool):
         raise TypeError(f"{type(tool)} is not the kind of tool that was asked for")
@@ -130,7 +132,7 @@ def build_server(
         request_state_security=RequestStateSecurity(keys=[request_state_key(app.settings.data_dir)]),
         log_level="WARNING",
         subscriptions=bus,
-        extensions=[Tasks([RunTasks(app), *tasks])],
+        extensions=[Tasks([RunTasks(app), *tasks]), RunPicture()],
     )
     install(server, news)
     return server
