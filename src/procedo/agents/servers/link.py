@@ -192,6 +192,11 @@ class Link:
             raise ToolFailed(f"the connection to the server {self.server.name!r} is lost: {self._told(self.failure)}")
         return self._client
 
+    def _lost(self) -> None:
+        """What is asked of a server that is gone reaches nobody, and is known not to have acted."""
+        self._client = None
+        self.failure = self.failure or "the server is gone"
+
     async def fresh(self) -> Listed:
         """The list, read again when the server said that it changed."""
         if self._stale:
@@ -216,10 +221,14 @@ class Link:
                 allow_claimed=False,
             )
         except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                self._lost()
             if error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
                 raise OutcomeUnknown(f"{name} on {self.server.name!r}: {error}; it may have acted") from error
             raise ToolFailed(self._clean(f"{name} on {self.server.name!r}: {error}")) from error
         except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            if not isinstance(error, RuntimeError):
+                self._lost()
             # The answer came and breaks the tool's own output schema, or none came.
             raise OutcomeUnknown(
                 f"{name} on {self.server.name!r}: {str(error) or 'no answer'}; it may have acted"
