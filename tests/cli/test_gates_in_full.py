@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 from commands import Workspace
 from host import report
+from siege import token
+
+from procedo.core.access import Role
+from procedo.core.principal import PrincipalKind
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 MY_RECORD = f"{ME} (human, cli)"
@@ -159,6 +163,22 @@ def test_breaking_the_glass_takes_a_terminal_a_yes_and_a_reason(workspace: Works
     assert workspace.person(*words, answers=["n"]).code == 3
     assert workspace.run("approve", code, "--break-glass").code == 2
     assert "GlassBroken" not in kinds(workspace, run_id)
+
+
+def test_a_token_of_such_a_person_breaks_the_glass_and_nobody_elses_does(workspace: Workspace) -> None:
+    run_id, code = configured(workspace, NOT_ME.format(glass='"ida"'), "owners")
+    words = ("approve", code, "--break-glass", "--comment", "site down")
+    for name, kind, role in (
+        ("sam", PrincipalKind.HUMAN, Role.APPROVE),
+        ("ida", PrincipalKind.AGENT, Role.APPROVE),
+        ("ida", PrincipalKind.HUMAN, Role.OPERATE),
+    ):
+        secret = token(workspace.root, f"{name}-{kind}-{role}", kind, role, subject=name)
+        assert workspace.run(*words, PROCEDO_TOKEN=secret).code == 3
+    secret = token(workspace.root, "phone", PrincipalKind.HUMAN, Role.APPROVE, subject="ida")
+    assert workspace.run(*words, PROCEDO_TOKEN=secret).code == 0
+    (gate,) = gates(workspace, run_id)
+    assert (gate["by"], gate["break_glass"]) == ("ida (human, cli)", True)
 
 
 def test_check_names_who_may_decide_where_nobody_else_can(workspace: Workspace) -> None:

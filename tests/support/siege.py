@@ -11,7 +11,7 @@ import os
 import pwd
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,15 +96,15 @@ def prepared(root: Path) -> Workspace:
     return workspace
 
 
-async def _token(root: Path, name: str, kind: PrincipalKind, *roles: Role) -> str:
+async def _token(root: Path, name: str, kind: PrincipalKind, roles: tuple[Role, ...], subject: str) -> str:
     async with open_app(root, worker=False) as app:
         maker = Principal(Source.CLI, ME, PrincipalKind.HUMAN)
-        return (await app.tokens.create(name, maker, subject=name, kind=kind, roles=roles)).secret
+        return (await app.tokens.create(name, maker, subject=subject, kind=kind, roles=roles)).secret
 
 
-def token(root: Path, name: str, kind: PrincipalKind, *roles: Role) -> str:
+def token(root: Path, name: str, kind: PrincipalKind, *roles: Role, subject: str = "") -> str:
     """The secret of a token that somebody made on purpose."""
-    return asyncio.run(_token(root, name, kind, *roles))
+    return asyncio.run(_token(root, name, kind, roles, subject or name))
 
 
 def text_of(result: CallToolResult) -> str:
@@ -136,7 +136,8 @@ class Siege:
 
     async def shell(self, *words: str, typed: str = "", **environ: str) -> int:
         """Run a command as an agent's shell does: no terminal anywhere near."""
-        done = await asyncio.to_thread(self.workspace.run, *words, typed=typed, **environ)
+        place = replace(self.workspace, environ={**self.workspace.environ, **environ})
+        done = await asyncio.to_thread(place.run, *words, typed=typed)
         self.seen += [done.out, done.err]
         return done.code
 
