@@ -1,10 +1,12 @@
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from web_page import HOST, Office, gate_path, office
 
 from procedo.core import messages as m
+from procedo.core.notice import Occasion, Telling
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.state import GateKind, Status, Verdict
 from procedo.runs import Snapshot, Surface
@@ -29,6 +31,20 @@ async def test_approving_on_the_page_lets_the_step_begin_and_shows_what_is_next(
     gate = await gate_of(desk, run.run.id)
     by = Principal(Source.WEB, "ida", PrincipalKind.HUMAN)
     assert (gate.verdict, gate.decided_by, gate.comment) == (Verdict.APPROVE, by, "go on\nslowly")
+
+
+async def test_a_notice_that_did_not_get_through_is_told_on_the_page(tmp_path: Path) -> None:
+    config = '[sop.approval]\nrequest_route = "ops"\n[notices.ops]\ntype = "command"\nargv = ["<none>"]\n'
+    async with office(tmp_path, config) as desk:
+        run = await desk.kiln()
+        (gate,) = run.run.open_gates
+        telling = Telling(run.run.id, gate.id, "ops", Occasion.OPENED, gate.opened_at, 3, "<b>no ink</b>")
+        async with desk.operator() as ida:
+            assert "People may not know" not in (await ida.get(gate_path(run))).text
+            await desk.app.store.write(lambda writer: writer.put_telling(telling))
+            page = await ida.get(gate_path(run))
+        told = "People may not know of this gate: notice 'ops' failed: <b>no ink</b> (3 attempts, tried again)"
+        assert told in page.text
 
 
 async def test_a_denial_keeps_its_reason_and_cancels_the_run(desk: Office) -> None:

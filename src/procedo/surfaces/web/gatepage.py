@@ -56,7 +56,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
     gate, snapshot = found.gate, history.snapshot
     run, policy = snapshot.run, snapshot.policies.get(gate.id)
     step = snapshot.sop.by_number[gate.step]
-    view = gate_view(gate, snapshot.sop, run, policy, _WHOLE)
+    view = gate_view(gate, snapshot.sop, run, policy, _WHOLE, snapshot.tellings)
     before = previous(history, gate)
     reason = barred(snapshot, gate, visitor) if gate.open else None
     return {
@@ -75,6 +75,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "step": {"number": step.number, "title": shown(step.title), "body": shown(masked_text(step.body)).strip()},
         "who": shown(may_decide(policy, gate)),
         "votes": view.get("votes", []),
+        "untold": [shown(text) for text in view.get("notices_failed", [])],
         "voters": [(shown(str(vote.principal)), str(vote.verdict), when(vote.at, now)) for vote in gate.votes],
         "started": when(run.started_at, now),
         "starter": shown(str(run.starter)),
