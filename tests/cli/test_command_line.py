@@ -95,13 +95,13 @@ EXPECTED = {
 @pytest.mark.requirement("C35")
 @pytest.mark.parametrize("verb", NAMES)
 def test_each_verb_answers_with_its_minimal_arguments(kiln: Workspace, verb: str) -> None:
-    done = kiln.run(verb, *MINIMAL[verb], fresh=True)
+    done = kiln.fresh(verb, *MINIMAL[verb])
     assert done.code == EXPECTED.get(verb, 0), done.out + done.err
 
 
 @pytest.mark.parametrize("words", [("list", "--json"), ("show", "nothing"), ("approve", "G0"), ("start",), ("doctor",)])
 def test_a_forked_command_says_and_is_what_a_fresh_one_is(kiln: Workspace, words: tuple[str, ...]) -> None:
-    assert kiln.run(*words) == kiln.run(*words, fresh=True)
+    assert kiln.run(*words) == kiln.fresh(*words)
 
 
 @pytest.mark.requirement("C35")

@@ -3,12 +3,19 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import Workspace
+from commands import Done, Workspace
+
+
+@pytest.fixture(scope="module")
+def performed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """How it ended, and its folder for temporary files."""
+    place = tmp_path_factory.mktemp("place")
+    return Workspace(tmp_path_factory.mktemp("here"), {"TMPDIR": str(place)}).run("demo", "--fast", "--json"), place
 
 
 @pytest.mark.requirement("demo", "C4", "C28", "C32")
-def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
-    done = Workspace(tmp_path).run("demo", "--fast", "--json")
+def test_the_demonstration_runs_to_its_end(performed: tuple[Done, Path]) -> None:
+    done, _ = performed
     assert done.code == 0, done.out + done.err
     value = done.value
     assert value["ok"] is True
@@ -48,10 +55,8 @@ def test_people_see_what_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("demo")
-def test_the_demonstration_leaves_nothing_behind(tmp_path: Path) -> None:
-    place = tmp_path / "tmp"
-    place.mkdir()
-    done = Workspace(tmp_path, {"TMPDIR": str(place)}).run("demo", "--fast", "--json")
+def test_the_demonstration_leaves_nothing_behind(performed: tuple[Done, Path]) -> None:
+    done, place = performed
     assert done.code == 0, done.err
     assert list(place.iterdir()) == []
 

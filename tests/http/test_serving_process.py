@@ -10,7 +10,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookiejar import CookieJar
@@ -20,16 +20,17 @@ from urllib.parse import urlencode
 
 import pytest
 from commands import Workspace
+from forked import Piped
 from mcp_host import KILN, workspace
 
-LIMIT_S = 40
+LIMIT_S = 60
 
 
 @dataclass
 class Running:
     """A server process; `lines` is what it said when it was ready."""
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | Piped"
     origin: str
     code: str
 
@@ -38,27 +39,36 @@ class Running:
         return self.process.wait(LIMIT_S)
 
 
-@contextmanager
-def serving(place: Workspace, *words: str) -> Iterator[Running]:
-    """A server until the block ends."""
-    command = [sys.executable, "-m", "procedo", "serve", *words]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.root,
+def interpreted(place: Workspace, *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "procedo", "serve", *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.root,
         env=place.environment(), start_new_session=True,
     )  # fmt: skip
-    guard = threading.Timer(LIMIT_S, process.kill)
-    guard.start()
-    try:
-        assert process.stderr is not None
-        first, second = process.stderr.readline(), process.stderr.readline()
-        origin = re.search(r"inbox at (http://[^ ]+)/inbox", first)
-        code = re.search(r"code (\w{4}-\w{4}) \(works once", second)
-        assert origin is not None and code is not None, (first, second, process.stderr.read())  # noqa: PT018  # one look
-        yield Running(process, origin.group(1), code.group(1))
-    finally:
-        guard.cancel()
-        process.kill()
-        process.communicate()
+
+
+def forked(place: Workspace, *words: str) -> Piped:
+    return Piped(("serve", *words), cwd=place.root, environ=place.environment())
+
+
+@contextmanager
+def serving(
+    place: Workspace, *words: str, begin: "Callable[..., subprocess.Popen[str] | Piped]" = interpreted
+) -> Iterator[Running]:
+    """A server until the block ends; a forked one where its end is not what is looked at."""
+    with begin(place, *words) as process:
+        guard = threading.Timer(LIMIT_S, process.kill)
+        guard.start()
+        try:
+            assert process.stderr is not None
+            first, second = process.stderr.readline(), process.stderr.readline()
+            origin = re.search(r"inbox at (http://[^ ]+)/inbox", first)
+            code = re.search(r"code (\w{4}-\w{4}) \(works once", second)
+            assert origin is not None and code is not None, (first, second, process.stderr.read())  # noqa: PT018  # one look
+            yield Running(process, origin.group(1), code.group(1))
+        finally:
+            guard.cancel()
+            process.kill()
 
 
 class Browser:
@@ -159,14 +169,14 @@ def test_a_signal_ends_the_server_while_a_page_and_a_call_are_open(place: Worksp
 
 
 def test_a_gate_is_decided_on_the_page_and_the_next_server_goes_on(place: Workspace) -> None:
-    with serving(place, "--http", "--port", "0") as first:
+    with serving(place, "--http", "--port", "0", begin=forked) as first:
         view = call(first, "sop_start", name="kiln-firing")
         browser = Browser(first.origin)
         browser.post("/inbox/login", credential=first.code, next="")
         page = browser.approve(f"/inbox/gates/{view['actions'][0]['gate_id']}")
         assert "Approved" in page
         os.killpg(first.process.pid, signal.SIGKILL)
-    with serving(place, "--http", "--port", "0") as second:
+    with serving(place, "--http", "--port", "0", begin=forked) as second:
         view = call(second, "sop_resume", run_id=view["run_id"])
         assert view["actions"][0]["execution_id"] == "1.1"
 
@@ -174,7 +184,7 @@ def test_a_gate_is_decided_on_the_page_and_the_next_server_goes_on(place: Worksp
 def test_the_inbox_beside_a_host_decides_and_the_host_sees_it(place: Workspace) -> None:
     action = place.json("start", "kiln-firing")["actions"][0]
     code, run_id = action["context"]["code"], action["run_id"]
-    with serving(place, "--inbox") as running:
+    with serving(place, "--inbox", begin=forked) as running:
         browser = Browser(running.origin)
         browser.post("/inbox/login", credential=running.code, next="")
         (path,) = set(re.findall(r'href="(/inbox/gates/[^"]+)"', browser.get("/inbox")))
@@ -187,7 +197,6 @@ def test_the_inbox_beside_a_host_decides_and_the_host_sees_it(place: Workspace) 
         assert missing.value.code == 404, "MCP is spoken on standard input alone"
         assert running.process.stdin is not None
         running.process.stdin.close()
-        running.process.stdin = None
         assert running.process.wait(LIMIT_S) == 0, "the end of input is the end, also with the page open"
     assert place.json("inbox")["gates"] == []
 

@@ -1,12 +1,11 @@
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Workspace
 from mcp_host import only, workspace
-from stdio_process import BOUND_S, HELLO, READY, answer, call, say, served
+from stdio_process import BOUND_S, HELLO, READY, answer, call, forked, say
 
 from procedo.app import open_app
 from procedo.core.state import Principal, PrincipalKind, Source, Verdict
@@ -29,24 +28,12 @@ TEN = {
 
 def called_and_killed(folder: Path, tool: str, **arguments: Any) -> Any:
     """One call to a new server, which is killed as soon as it has answered."""
-    with served(folder) as process:
+    with forked(folder) as process:
         say(process, HELLO, READY, call(2, tool, **arguments))
         result = answer(process, 2)
         process.kill()
         process.wait(BOUND_S)
     return result["structuredContent"]
-
-
-def verified(folder: Path) -> tuple[int, str]:
-    """What `procedo audit verify` says about the store: exit code and complaints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "procedo", "audit", "verify", "--workspace", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
-    )
-    return done.returncode, done.stderr
 
 
 @pytest.mark.requirement("C28")
@@ -73,4 +60,5 @@ async def test_ten_steps_and_a_gate_with_a_kill_after_every_call(tmp_path: Path)
     async with open_app(folder, worker=False) as app:
         history = await app.runs.history(run_id)
     assert [(e.id, e.phase) for e in history.executions] == [(f"{n}.1", "completed") for n in range(1, 11)]
-    assert verified(folder) == (0, "")
+    verified = Workspace(folder).fresh("audit", "verify")
+    assert (verified.code, verified.err) == (0, "")

@@ -68,16 +68,16 @@ class Workspace:
         """The environment of every command here."""
         return {**_environ(self.root), **self.environ, **more}
 
-    def run(self, *words: str, typed: str = "", cwd: Path | None = None, fresh: bool = False, **environ: str) -> Done:
-        """Run a command in a session of its own: no terminal is near.
-
-        It is forked from a process that has imported everything; a `fresh` one begins with a new interpreter.
-        """
+    def run(self, *words: str, typed: str = "", cwd: Path | None = None, **environ: str) -> Done:
+        """Run a command in a session of its own: no terminal is near."""
         # What is said to an interpreter is heard by a new one alone.
-        fresh = fresh or any(name.startswith("PYTHON") for name in (*self.environ, *environ))
-        done = (self._fresh if fresh else self._forked)(words, typed, cwd or self.root, self.environment(**environ))
-        assert "Traceback" not in done.err, done.err
-        return done
+        fresh = any(name.startswith("PYTHON") for name in (*self.environ, *environ))
+        begin = self._fresh if fresh else self._forked
+        return begin(words, typed, cwd or self.root, self.environment(**environ))
+
+    def fresh(self, *words: str) -> Done:
+        """Run a command as people do: nothing is imported before."""
+        return self._fresh(words, "", self.root, self.environment())
 
     def _fresh(self, words: Sequence[str], typed: str, cwd: Path, environ: Mapping[str, str]) -> Done:
         done = subprocess.run(
@@ -92,7 +92,7 @@ class Workspace:
             start_new_session=True,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return self._done(done.returncode, done.stdout, done.stderr)
 
     def _forked(self, words: Sequence[str], typed: str, cwd: Path, environ: Mapping[str, str]) -> Done:
         with tempfile.TemporaryFile() as keys, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -104,7 +104,11 @@ class Workspace:
             for stream in (out, err):
                 stream.seek(0)
                 texts.append(stream.read().decode())
-        return Done(code, *texts)
+        return self._done(code, *texts)
+
+    def _done(self, code: int, out: str, err: str) -> Done:
+        assert "Traceback" not in err, err
+        return Done(code, out, err)
 
     def json(self, *words: str, typed: str = "") -> Any:
         """The JSON answer of a command that succeeds."""

@@ -1,7 +1,7 @@
 """Commands as real processes that start at once: forked from a process that has imported everything before.
 
 A fork has a process id, a session, an environment, a folder and streams of its own, as any other process. What it
-cannot show is that a fresh interpreter finds its way as well: for that `Workspace.run` has `fresh`.
+cannot show is that a fresh interpreter finds its way as well: for that there is `Workspace.fresh`.
 """
 
 import atexit
@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
-__all__ = ["Forked"]
+__all__ = ["Forked", "Piped"]
 
 START_S: Final = 120.0
 # What is imported late in the product, and by nearly every command.
@@ -70,10 +70,18 @@ class Forked:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._code is None:
-            os.kill(self.pid, signal.SIGKILL)
-            self.wait(START_S)
+        self.kill()
+        self.wait(START_S)
         self._keeper.close()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once, if it runs."""
+        self.send_signal(signal.SIGKILL)
 
     def poll(self) -> int | None:
         """The exit code, or minus the number of the signal that ended it; None while it runs."""
@@ -94,6 +102,27 @@ class Forked:
             assert byte, "the process that forks commands has ended"
             line += byte
         return line
+
+
+class Piped(Forked):
+    """A command at the end of three pipes of text, to be used as `subprocess.Popen` is."""
+
+    def __init__(self, words: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> None:
+        (keys, into), (out, printed), (err, complained) = os.pipe(), os.pipe(), os.pipe()
+        try:
+            super().__init__(words, (keys, printed, complained), cwd=cwd, environ=environ)
+        finally:
+            for fd in (keys, printed, complained):
+                os.close(fd)
+        self.stdin = os.fdopen(into, "w", encoding="utf-8")
+        self.stdout = os.fdopen(out, encoding="utf-8")
+        self.stderr = os.fdopen(err, encoding="utf-8")
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            with contextlib.suppress(BrokenPipeError):  # what was still to be written has no reader any more
+                stream.close()
 
 
 @functools.cache

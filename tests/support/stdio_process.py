@@ -7,10 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
+
+from commands import Workspace
+from forked import Piped
 
 SERVER = Path(__file__).parent / "stdio_server.py"
 BOUND_S = 60
+Process: TypeAlias = subprocess.Popen[str] | Piped
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -50,20 +54,25 @@ def served(folder: Path) -> Iterator[subprocess.Popen[str]]:
                 pipe.close()
 
 
-def pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+def forked(folder: Path) -> Piped:
+    """The server as `procedo serve` starts it, for tests that start many of them."""
+    return Piped(("serve",), cwd=folder, environ=Workspace(folder).environment())
+
+
+def pipes(process: Process) -> tuple[IO[str], IO[str]]:
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
 
 
-def say(process: subprocess.Popen[str], *messages: dict[str, Any]) -> None:
+def say(process: Process, *messages: dict[str, Any]) -> None:
     stdin, _ = pipes(process)
     for message in messages:
         stdin.write(json.dumps(message) + "\n")
     stdin.flush()
 
 
-def answer(process: subprocess.Popen[str], number: int) -> Any:
+def answer(process: Process, number: int) -> Any:
     """The answer with that number; every line before it has to be JSON as well."""
     _, stdout = pipes(process)
     while True:
@@ -74,7 +83,7 @@ def answer(process: subprocess.Popen[str], number: int) -> Any:
             return message["result"]
 
 
-def started(process: subprocess.Popen[str]) -> str:
+def started(process: Process) -> str:
     say(process, HELLO, READY)
     answer(process, 1)
     say(process, call(2, "sop_start", name="plain", inputs={"a": 1}))

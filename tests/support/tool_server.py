@@ -1,7 +1,8 @@
 """A small MCP server over stdio, as a program: its words on the command line say what it is like.
 
 `tools=a,b` names its tools; `describe=TEXT` changes their description; `change` changes its list once a tool
-is called. `fail` ends it at once, `complain` with a secret of its environment on its lips; `silent` never
+is called, and speaks the newest revision with the SDK, which takes a while to import; without it the older one is
+spoken by hand. `fail` ends it at once, `complain` with a secret of its environment on its lips; `silent` never
 answers; `child=FILE` leaves a grandchild and writes both process ids to the file.
 """
 
@@ -26,10 +27,15 @@ def main() -> None:
         sys.exit(2)
     if "silent" in WORDS:
         time.sleep(600)
-    import anyio
-    from tool_server_side import serve
+    if "change" in WORDS:
+        import anyio
+        from tool_server_side import serve
 
-    anyio.run(serve)
+        anyio.run(serve)
+    else:
+        from tool_server_by_hand import serve as serve_by_hand
+
+        serve_by_hand()
 
 
 if __name__ == "__main__":
