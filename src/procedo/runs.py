@@ -14,7 +14,7 @@ from procedo.core import messages as m
 from procedo.core.admission import admit
 from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import digest
-from procedo.core.session import Transcript
+from procedo.core.session import SessionRow, Transcript
 from procedo.core.state import Execution, Parent, Phase, Principal, Run, Status, Verdict
 from procedo.definitions import pinned_entry, sub_procedures
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
@@ -360,9 +360,15 @@ class Runs:
         def work(reader: Reader) -> History:
             snapshot = self._look(reader, run_id)
             executions, gates = reader.executions(run_id), reader.gates(run_id)
+            snapshot = replace(snapshot, sessions=_sessions(reader, run_id))
             return History(snapshot, executions, gates, reader.records(run_id), reader.sessions(run_id))
 
         return await self._store.read(work)
+
+    async def accounted(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with what the agents of the run and of its sub-runs have used."""
+        found = await self._store.read(lambda reader: _sessions(reader, snapshot.run.id))
+        return replace(snapshot, sessions=found)
 
     async def transcript(self, run_id: str, execution_id: str) -> Transcript | None:
         """What the agent of an execution said and did; None when it was not carried out by one. Raises `NotFound`."""
@@ -383,3 +389,9 @@ class Runs:
 
     async def _published(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, state_files=await self._state_files.publish(snapshot.run))
+
+
+def _sessions(reader: Reader, run_id: str) -> tuple[SessionRow, ...]:
+    """The sessions of a run and of everything that it started."""
+    below = (row for child in reader.children(run_id) for row in _sessions(reader, child.run_id))
+    return (*reader.sessions(run_id), *below)

@@ -22,6 +22,7 @@ from procedo.core.machine import drafted
 from procedo.core.model import Sop
 from procedo.core.needs import executions_needed, steps_needed
 from procedo.core.notice import Telling
+from procedo.core.session import SessionRow
 from procedo.core.state import Performer, Principal, PrincipalKind, Run, Source
 from procedo.errors import NotFound, Refused, StoreError
 from procedo.ports import Attribution, Carrier, Definition, Job, OpenGate, Reader, Writer
@@ -36,7 +37,8 @@ class Snapshot:
     """A run as every call answers with it. `policies` tells by gate id who may decide; an unknown policy is absent.
 
     `children` are sub-runs at work. `note` says what a repeated call found done already. `tellings` say what became
-    of telling people about the run's gates.
+    of telling people about the run's gates. `sessions` are those of its agents and of its sub-runs', where they were
+    asked for (`Runs.accounted`).
     """
 
     sop: Sop
@@ -49,6 +51,7 @@ class Snapshot:
     note: str = ""
     state_files: Mapping[str, str] = field(default_factory=dict)
     tellings: tuple[Telling, ...] = ()
+    sessions: tuple[SessionRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,11 @@ class Permitted(Runs):
         self._access.require(Role.VIEW)
         return await self._runs.history(run_id)
 
+    async def accounted(self, snapshot: Snapshot) -> Snapshot:
+        """See `Runs.accounted`."""
+        self._access.require(Role.VIEW)
+        return await self._runs.accounted(snapshot)
+
     async def transcript(self, run_id: str, execution_id: str) -> Transcript | None:
         """See `Runs.transcript`."""
         self._access.require(Role.VIEW)

@@ -26,6 +26,7 @@ from procedo.surfaces.shapes import (
     WaitView,
 )
 from procedo.surfaces.text import compact, framed, line
+from procedo.surfaces.usage import usage_text
 
 __all__ = ["as_text", "attention_text", "catalogue_text", "description_text"]
 
@@ -48,6 +49,8 @@ def as_text(view: RunView, marker: str) -> str:
     if "output" in view:
         parts.append(f"{framed(marker, 'Final output', view['output'])}")
     parts += ["Sub-run: " + as_text(child, marker) for child in view.get("children", [])]
+    if "usage" in view:
+        parts += usage_text(view["usage"])
     if "poll_after_s" in view:
         parts.append(f"Ask again after {view['poll_after_s']} s, not sooner.")
     parts.append(f"Last activity {view['last_activity']}.")

@@ -9,6 +9,7 @@ from procedo.core.model import Json
 
 __all__ = [
     "ActionView",
+    "AgentUsage",
     "AttentionView",
     "Call",
     "CancelledView",
@@ -30,6 +31,7 @@ __all__ = [
     "RunView",
     "StepLine",
     "StepView",
+    "UsageView",
     "VoteView",
     "WaitView",
     "Who",
@@ -210,6 +212,35 @@ ActionView: TypeAlias = (
 )
 
 
+class AgentUsage(TypedDict):
+    """What one agent has used. `unmeasured` and `unpriced` count requests whose tokens or cost nobody knows.
+
+    `cost_usd` is decimal text. `scripted`: its answers came from a file.
+    """
+
+    agent: str
+    sessions: int
+    model_turns: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str
+    unmeasured: NotRequired[int]
+    unpriced: NotRequired[int]
+    scripted: NotRequired[bool]
+
+
+class UsageView(TypedDict):
+    """What the agents of a run and of its sub-runs have used."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str
+    unmeasured: NotRequired[int]
+    unpriced: NotRequired[int]
+    agents: list[AgentUsage]
+
+
 class RunView(TypedDict):
     """What every call about a run answers with.
 
@@ -230,6 +261,7 @@ class RunView(TypedDict):
     failure: NotRequired[str]
     poll_after_s: NotRequired[int]
     notes: NotRequired[list[str]]
+    usage: NotRequired[UsageView]
     children: NotRequired[list["RunView"]]
 
 

@@ -31,6 +31,7 @@ from procedo.surfaces.shapes import (
     Who,
 )
 from procedo.surfaces.text import stamp
+from procedo.surfaces.usage import usage_view
 
 __all__ = ["run_view", "who_acts"]
 
@@ -89,6 +90,8 @@ def run_view(snapshot: Snapshot, surface: Surface, *, working: bool = False) -> 
         view["poll_after_s"] = min(polls)
     if notes := _notes(snapshot):
         view["notes"] = notes
+    if snapshot.sessions:
+        view["usage"] = usage_view(snapshot.sessions)
     if children:
         view["children"] = children
     return view

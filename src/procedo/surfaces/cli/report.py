@@ -136,6 +136,11 @@ def run_text(view: "RunView", output: Output, now: datetime) -> None:
     _ending(view, output)
     for note in view.get("notes", ()):
         output.line(f"  note: {note}")
+    if "usage" in view:
+        from procedo.surfaces.usage import usage_text
+
+        for text in usage_text(view["usage"]):
+            output.line(f"  {text}")
     for child in view.get("children", ()):
         output.line(f"  sub-run {child['run_id']}  {child['sop']}  {status_words(child['status'])}")
 

@@ -185,7 +185,7 @@ async def sop_status(
     if sop and snapshot.run.sop != sop:
         message = f"Run {run_id} is a run of {snapshot.run.sop!r}, not of {sop!r}."
         raise NotFound("unknown_run", message, "Leave sop out when you name a run.")
-    snapshot = await settled(ctx, snapshot, surface, wait_s)
+    snapshot = await app.runs.accounted(await settled(ctx, snapshot, surface, wait_s))
     return run_reply(replace(snapshot, replayed=False), surface, working=False)
 
 

@@ -12,16 +12,26 @@ from procedo.surfaces.cli.output import pretty
 from procedo.surfaces.cli.report import run_text, when
 
 if TYPE_CHECKING:
+    from procedo.core.session import Transcript
     from procedo.surfaces.record_shapes import HistoryView
 from procedo.surfaces.shapes import DescribeView
 
-EXAMPLES = ("procedo show ship-release", "procedo show run-4f…", "procedo show run-4f… --records")
+EXAMPLES = (
+    "procedo show ship-release",
+    "procedo show run-4f…",
+    "procedo show run-4f… --records",
+    "procedo show run-4f… --step 2  # what the agent of step 2 said and did",
+)
+_EVERYTHING = 10**12
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Define the arguments."""
     parser.add_argument("what", metavar="NAME|RUN", help="a procedure or a run")
     parser.add_argument("--records", action="store_true", help="of a run: every line of the record too")
+    parser.add_argument(
+        "--step", metavar="N", help="of a run: the transcripts of the agents of this step, or of one execution (2.1)"
+    )
 
 
 def _inputs(view: "DescribeView") -> list[tuple[str, str]]:
@@ -124,6 +134,37 @@ def _run(call: Call, view: "HistoryView", now: datetime) -> None:
             call.output.line(f"  {record['seq']:>4}  {record_line(record['kind'], record['data'])}")
 
 
+async def _transcripts(call: Call) -> list["Transcript"]:
+    """The sessions of a step or of one execution. Raises `NotFound`."""
+    run_id, wanted = call["what"], call["step"]
+    async with call.app() as app:
+        history = await app.runs.history(run_id)
+        names = [e.id for e in history.executions if wanted in (e.id, str(e.step))]
+        found = [await app.runs.transcript(run_id, name) for name in names]
+    kept = [transcript for transcript in found if transcript is not None]
+    if not kept:
+        had = ", ".join(dict.fromkeys(row.execution_id for row in history.sessions)) or "none"
+        message = f"No agent of the registry carried out step {wanted} in run {run_id}."
+        raise NotFound("unknown_session", message, f"Executions with a session: {had}.")
+    return kept
+
+
+def _step(call: Call) -> int:
+    from procedo.surfaces import links
+    from procedo.surfaces.cli.transcript import transcript_text
+    from procedo.surfaces.pages import Span
+    from procedo.surfaces.parts import transcript_view
+
+    found = asyncio.run(_transcripts(call))
+    if call.json:
+        address = links.run(call["what"])
+        call.output.value([transcript_view(one, address, Span(0, _EVERYTHING)) for one in found])
+        return 0
+    for one in found:
+        transcript_text(one, call.output)
+    return 0
+
+
 async def _history(call: Call) -> "HistoryView":
     from procedo.surfaces.overview import history_view
 
@@ -140,6 +181,8 @@ def run(call: Call) -> int:
     from procedo.core.model import Reveal
     from procedo.surfaces.catalogue import describe_view
 
+    if call["step"] is not None:
+        return _step(call)
     library, settings = opened(call)
     near: tuple[str, ...] = ()
     try:

@@ -34,7 +34,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def _one(call: Call) -> "Snapshot":
     async with call.app() as app:
-        return await app.runs.state(call["run"], call.surface())
+        return await app.runs.accounted(await app.runs.state(call["run"], call.surface()))
 
 
 async def _list(call: Call) -> "AttentionView":

@@ -1,0 +1,85 @@
+"""A session's transcript as people read it: what was said, what was called, who allowed it, what it cost."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from procedo.core.session import CallRow, SessionRow, Transcript, TurnRow
+from procedo.surfaces.cli.output import Output, pretty, visible
+from procedo.surfaces.redaction import masked, masked_text
+
+__all__ = ["transcript_text"]
+
+_WIDTH: Final = 4000
+
+
+def transcript_text(transcript: Transcript, out: Output) -> None:
+    """Print one session for a person. Foreign text stays behind a bar, so that it cannot pose as ours."""
+    row = transcript.session
+    out.line(f"{out.style('bold', row.execution_id)}  agent {row.agent}, {_facts(row)}")
+    if row.reason:
+        out.line(f"  {masked_text(row.reason)}")
+    for message in transcript.messages:
+        if message.kind == "request":
+            _request(message.data, first=message.seq == 1, out=out)
+        else:
+            _response(message.data, transcript, (message.seq + 1) // 2, out)
+
+
+def _facts(row: SessionRow) -> str:
+    told = [str(row.state), f"for {row.delegating}, started by {row.root}", f"{row.turns} turns, {row.calls} calls"]
+    told.append(f"{row.input_tokens} tokens in, {row.output_tokens} out, {row.cost_usd} USD")
+    told += [f"{row.unmeasured} requests of unknown size"] if row.unmeasured else []
+    told += [f"{row.unpriced} of unknown cost"] if row.unpriced else []
+    told += ["answers from a script, no model"] if row.scripted else []
+    return "; ".join(told)
+
+
+def _request(data: Any, *, first: bool, out: Output) -> None:
+    if first and data.get("instructions"):
+        _quoted("instructions", str(data["instructions"]), out)
+    for part in data.get("parts", ()):
+        if part.get("part_kind") == "user-prompt":
+            _quoted("step" if first else "procedo", str(part.get("content")), out)
+
+
+def _response(data: Any, transcript: Transcript, turn: int, out: Output) -> None:
+    found = next((one for one in transcript.turns if one.turn == turn), None)
+    out.line(f"  {out.style('bold', f'turn {turn}')}  {_turn(found)}")
+    for part in data.get("parts", ()):
+        if part.get("part_kind") == "text" and part.get("content"):
+            _quoted("says", str(part["content"]), out)
+    for call in transcript.calls:
+        if call.turn == turn:
+            _call(call, out)
+
+
+def _turn(turn: TurnRow | None) -> str:
+    if turn is None or not turn.answered:
+        return "no answer is kept"
+    tokens = "tokens unknown" if turn.input_tokens is None else f"{turn.input_tokens} in, {turn.output_tokens} out"
+    cost = "cost unknown" if turn.cost_usd is None else f"{turn.cost_usd} USD"
+    return f"{turn.model or turn.model_asked}, {tokens}, {cost}"
+
+
+def _call(call: CallRow, out: Output) -> None:
+    verdict = {"auto": "ran by itself", "ask": "was asked about", "deny": "is not allowed"}.get(call.verdict, "")
+    facts = [call.outcome.value if call.outcome is not None else call.state.value, *([verdict] if verdict else [])]
+    facts += ["arguments changed by a person"] if call.amended else []
+    facts += [f"{call.attempts} attempts"] if call.attempts > 1 else []
+    out.line(f"  {out.style('bold', f'call {call.key}')}  {visible(call.offered, lines=False)}: {', '.join(facts)}")
+    _quoted("with", pretty(masked(call.arguments)), out)
+    if call.text:
+        _quoted("gave", call.full or call.text, out)
+
+
+def _quoted(name: str, text: str, out: Output) -> None:
+    lines = [*_lines(text)]
+    for number, line in enumerate(lines):
+        out.line(f"    {(name if number == 0 else '').ljust(12)} | {line}")
+
+
+def _lines(text: str) -> Iterator[str]:
+    shown = visible(masked_text(text))
+    yield from shown[:_WIDTH].split("\n")
+    if len(shown) > _WIDTH:
+        yield f"… ({len(shown)} characters in all; --json prints everything)"
