@@ -100,7 +100,6 @@ def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
         {server: [ServerTool(tool, "", {"type": "object"}) for tool in tools] for server, tools in listed.items()},
         {server: server_table(server) for server in SERVERS},
         (),
-        (),
     )
     authority = Authority(risk, ceiling, scope, filters, "Review it.")
     tools, reasons = chosen(authority, available, security, {}, SERVERS)

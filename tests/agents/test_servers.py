@@ -9,10 +9,9 @@ from agent_workspace import assemble, bundle, offered, refused, server, toml, wo
 from web_tool_server import web_tool_server
 
 from procedo.agents.contract import Contract
-from procedo.agents.parts import Effect, Origin, ServerBinding, Tool, ToolId
-from procedo.agents.ports import Ceiling, ToolDenied, ToolFailed
+from procedo.agents.parts import Origin, ServerBinding, ToolId
+from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.refusal import Cause, NotAssembled
-from procedo.core.model import Json
 from procedo.ports import OutcomeUnknown
 
 pytestmark = pytest.mark.anyio
@@ -138,7 +137,7 @@ async def test_a_tool_that_is_denied_is_not_reached_by_its_bare_name(tmp_path: P
             dataclasses.replace(known, schema="0"),
             dataclasses.replace(known, server=""),
             ToolId(Origin.BUILT_IN, "", "file_read", ""),
-            ToolId(Origin.CONTROL, "", "sop_approve", ""),
+            ToolId(Origin.BUILT_IN, "", "sop_approve", ""),
         ):
             with pytest.raises(ToolDenied):
                 await tools.call(wrong, {}, "effect-1")
@@ -281,36 +280,3 @@ async def test_a_required_server_that_has_gone_by_the_time_of_connecting_refuses
         async with registry.connect(swap(contract, broken)):
             raise AssertionError("it was connected")
     assert [reason.cause for reason in caught.value.reasons] == [Cause.UNREACHABLE_SERVER]
-
-
-class Controls:
-    """Procedo's own tools, for a test: what was called, with which authority."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, Json, Ceiling]] = []
-
-    def tools(self) -> tuple[Tool, ...]:
-        schema = {"type": "object", "properties": {"run_id": {"type": "string"}}}
-        identity = ToolId(Origin.CONTROL, "", "sop_status", "digest")
-        return (Tool(identity, "sop_status", "Tells.", schema, Effect.READ_ONLY, 10.0, repeats=True),)
-
-    async def call(self, contract: Contract, name: str, arguments: Json, ceiling: Ceiling) -> str:
-        self.calls.append((f"{contract.actor.acting}: {name}", arguments, ceiling))
-        return "told"
-
-
-async def test_a_control_tool_is_never_used_on_a_run_of_its_own_lineage(tmp_path: Path) -> None:
-    controls = Controls()
-    registry = workspace(tmp_path, toml(risk='allowed_tools = ["sop_status", "file_read"]'), controls=controls)
-    contract = await assemble(registry)
-    identity = tool_of(contract, "sop_status")
-    async with registry.connect(contract) as tools:
-        for own in ("run-1", "run-1.g4"):
-            with pytest.raises(ToolDenied, match="the run that this session works for"):
-                await tools.call(identity, {"run_id": own}, "effect-1")
-        assert await tools.call(identity, {"run_id": "run-12"}, "effect-2") == "told"
-    (call,) = controls.calls
-    assert call[:2] == ("reviewer: sop_status", {"run_id": "run-12"})
-    assert call[2].scopes[0].allow == ("file_read", "sop_status")
-    everything = workspace(tmp_path, toml(risk='allowed_tools = ["*"]'), controls=controls)
-    assert "sop_status" not in offered(await assemble(everything))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from procedo.agents.contract import Contract
-from procedo.agents.ports import UNBOUNDED, Ceiling, Controls, Delegation, StepBrief
+from procedo.agents.ports import UNBOUNDED, Ceiling, Delegation, StepBrief
 from procedo.agents.refusal import Cause, NotAssembled
 from procedo.agents.registry import Registry
 from procedo.config import load
@@ -77,13 +77,12 @@ def workspace(
     text: str | None = None,
     *,
     environ: Mapping[str, str] | None = None,
-    controls: Controls | None = None,
     script: str = '[[turns]]\ntext = "done"\n',
 ) -> Registry:
     """Write the files and open the registry."""
     (folder / "procedo.toml").write_text(toml() if text is None else text)
     (folder / "script.toml").write_text(script)
-    return Registry(load(folder), {"PATH": "/usr/bin:/bin"} if environ is None else environ, controls)
+    return Registry(load(folder), {"PATH": "/usr/bin:/bin"} if environ is None else environ)
 
 
 async def assemble(

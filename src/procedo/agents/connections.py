@@ -1,4 +1,4 @@
-"""The open tools of one contract: one path for built-in tools, those of servers and those of procedo.
+"""The open tools of one contract: one path for built-in tools and those of servers.
 
 The frozen set is checked here again, whatever a caller has checked, and a tool of a server is called only
 while it is what was pinned.
@@ -12,15 +12,13 @@ import anyio
 
 from procedo.agents.contract import Contract
 from procedo.agents.parts import Origin, ServerBinding, Tool, ToolId
-from procedo.agents.ports import Ceiling, Controls, ToolDenied, ToolFailed
+from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.refusal import Cause, NotAssembled, Reason
 from procedo.agents.servers.link import Link, Unreachable, schema_of
 from procedo.agents.tools.catalogue import perform
-from procedo.core.model import Json, Scope
+from procedo.core.model import Json
 
-__all__ = ["OpenTools", "authority", "connected", "open_tools"]
-
-_RUN_ARGUMENTS = ("run_id", "execution_id", "gate_id")
+__all__ = ["OpenTools", "connected", "open_tools"]
 
 
 class OpenTools:
@@ -31,12 +29,10 @@ class OpenTools:
         contract: Contract,
         links: Mapping[str, Link],
         environ: Mapping[str, str],
-        controls: Controls | None,
     ) -> None:
         self._contract = contract
         self._links = links
         self._environ = environ
-        self._controls = controls
         self._changed: set[str] = set()
 
     @property
@@ -53,8 +49,6 @@ class OpenTools:
             raise ToolFailed("the arguments have to be an object")
         if identity.origin is Origin.MCP:
             return await self._of_server(tool, arguments, effect_id)
-        if identity.origin is Origin.CONTROL:
-            return await self._of_procedo(tool, arguments)
         return await perform(identity.name, self._contract.security, self._environ, arguments, effect_id)
 
     async def _of_server(self, tool: Tool, arguments: Json, effect_id: str) -> str:
@@ -82,33 +76,14 @@ class OpenTools:
             if present.get(pin.name) != pin.digest:
                 self._changed.add(ToolId(Origin.MCP, link.server.name, pin.name, pin.digest).key)
 
-    async def _of_procedo(self, tool: Tool, arguments: Json) -> str:
-        if self._controls is None:
-            raise ToolDenied(f"{tool.offered} is not available here")
-        lineage = self._contract.actor.lineage
-        for name in _RUN_ARGUMENTS:
-            # A gate's and an execution's reference begin with their run; another form is resolved by the
-            # control itself, which gets the contract and with it the lineage.
-            value = arguments.get(name)
-            if isinstance(value, str) and any(value == run or value.startswith(f"{run}.") for run in lineage):
-                raise ToolDenied(f"{tool.offered} may not be used on the run that this session works for")
-        return await self._controls.call(self._contract, tool.id.name, arguments, authority(self._contract))
-
-
-def authority(contract: Contract) -> Ceiling:
-    """What this contract may hand on at most: its own tools, by name."""
-    return Ceiling((Scope(tuple(sorted(tool.offered for tool in contract.tools)), ()),))
-
 
 @asynccontextmanager
-async def open_tools(
-    contract: Contract, environ: Mapping[str, str], root: Path, controls: Controls | None
-) -> AsyncIterator[OpenTools]:
+async def open_tools(contract: Contract, environ: Mapping[str, str], root: Path) -> AsyncIterator[OpenTools]:
     """Connect the servers of a contract and compare their pins. Raises `NotAssembled` when a required one is gone."""
     try:
         async with anyio.create_task_group() as group:
             links, reasons = await connected(contract.mcp.servers, environ, root, group)
-            tools = OpenTools(contract, links, environ, controls)
+            tools = OpenTools(contract, links, environ)
             for link in links.values():
                 tools.compare(link, {name: schema_of(tool) for name, tool in link.listed.items()})
             try:

@@ -30,15 +30,13 @@ def usable_name(offered: str) -> bool:
 
 
 def matches(entry: str, identity: ToolId) -> bool:
-    """True when an entry of a list means this tool. A control tool is meant by its full name alone."""
+    """True when an entry of a list means this tool."""
     if identity.origin is Origin.MCP:
         if entry in EVERYTHING:
             return True
         # A server's name holds no `__`, so the first one ends it, whatever the tool is called.
         server, cut, name = entry.partition("__")
         return bool(cut) and server == identity.server and name in {"*", identity.name}
-    if identity.origin is Origin.CONTROL:
-        return entry == identity.name
     return entry in EVERYTHING or entry == identity.name
 
 

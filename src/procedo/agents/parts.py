@@ -51,7 +51,6 @@ class Origin(StrEnum):
 
     BUILT_IN = "built_in"
     MCP = "mcp"
-    CONTROL = "control"
 
 
 class Effect(StrEnum):
@@ -307,7 +306,7 @@ class TranscriptSeed:
 class Actor:
     """Whose session this is, and for whom. `root` is a principal key; `depth` counts delegations from 1.
 
-    `lineage` are the runs that stand above, this one included: none of them is controlled from inside.
+    `lineage` are the runs that stand above, this one included.
     """
 
     acting: str

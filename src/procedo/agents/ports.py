@@ -23,7 +23,6 @@ __all__ = [
     "Answer",
     "Ceiling",
     "Connections",
-    "Controls",
     "Delegation",
     "Door",
     "Ledger",
@@ -60,19 +59,6 @@ class Ceiling:
     """What a caller may hand on at most: every scope in here has to admit a tool. It is stored with the run."""
 
     scopes: tuple[Scope, ...]
-
-    def narrowed(self, scope: Scope) -> "Ceiling":
-        """The same ceiling and this scope below it."""
-        return self if scope == Scope() or scope in self.scopes else Ceiling((*self.scopes, scope))
-
-    def record(self) -> Json:
-        """As JSON, to be stored."""
-        return [{"allow": None if s.allow is None else list(s.allow), "deny": list(s.deny)} for s in self.scopes]
-
-    @classmethod
-    def of(cls, record: Json) -> "Ceiling":
-        """The ceiling that was recorded."""
-        return cls(tuple(Scope(None if s["allow"] is None else tuple(s["allow"]), tuple(s["deny"])) for s in record))
 
 
 UNBOUNDED = Ceiling(())
@@ -197,16 +183,6 @@ class Connections(Protocol):
         The frozen set is checked again here. `effect_id` is how a peer can recognise a repeat. Raises `ToolDenied`,
         `ToolFailed`, `ports.OutcomeUnknown`.
         """
-
-
-class Controls(Protocol):
-    """The control tools of procedo itself (`sop_list`, …), for agents whose contract names them."""
-
-    def tools(self) -> Sequence[Tool]:
-        """What there is."""
-
-    async def call(self, contract: Contract, name: str, arguments: Json, ceiling: Ceiling) -> str:
-        """Perform one, as the contract's actor, under its authority. Never called for a run of its lineage."""
 
 
 # --- the store ----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from procedo.agents.parts import (
     SecurityPolicy,
     Tool,
 )
-from procedo.agents.ports import Ceiling, Controls, Delegation, Door, Model, StepBrief
+from procedo.agents.ports import Ceiling, Delegation, Door, Model, StepBrief
 from procedo.agents.provider import bound, objections
 from procedo.agents.refusal import Cause, NotAssembled, Reason
 from procedo.agents.runners import AVAILABLE, Control, Runner, not_enforced
@@ -36,7 +36,6 @@ from procedo.agents.seed import transcript_seed
 from procedo.agents.toolset import Authority, candidates, chosen
 from procedo.config import Settings
 from procedo.config.agent_settings import AgentTable, ProviderTable, RiskTable, RuntimeTable
-from procedo.config.tool_names import CONTROL
 from procedo.core.model import Json
 
 __all__ = ["Registry"]
@@ -77,14 +76,12 @@ class _Draft:
 class Registry:
     """Assembles agents of one workspace (implements `ports.Workbench`).
 
-    `environ` is where credentials, commands and passed variables come from; `controls` are procedo's own
-    tools, None when agents of this workspace can have none.
+    `environ` is where credentials, commands and passed variables come from.
     """
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], controls: Controls | None = None) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
-        self._controls = controls
 
     @property
     def settings(self) -> Settings:
@@ -153,7 +150,7 @@ class Registry:
 
     def connect(self, contract: Contract) -> AbstractAsyncContextManager[OpenTools]:
         """Open the tools of a contract; see `ports.Workbench.connect`."""
-        return open_tools(contract, self._environ, self._settings.root, self._controls)
+        return open_tools(contract, self._environ, self._settings.root)
 
     def _tables(self, draft: _Draft, alias: str) -> _Tables | None:
         known = self._settings.agents
@@ -191,22 +188,12 @@ class Registry:
     ) -> tuple[McpScope, tuple[Tool, ...]]:
         listing = await mcp_scope(self._settings, tables.agent, self._environ)
         draft.reasons += listing.reasons
-        own = self._control_tools(draft, tables.risk)
         servers = self._settings.agents.servers
-        available = candidates(security, listing.listed, servers, own, runtime.dedup_exempt)
+        available = candidates(security, listing.listed, servers, runtime.dedup_exempt)
         authority = Authority(tables.risk, ceiling, step.scope, runtime.filter_groups, step.text)
         tools, reasons = chosen(authority, available, security, listing.absent, servers)
         draft.reasons += reasons
         return listing.pinned(tools), tools
-
-    def _control_tools(self, draft: _Draft, risk: RiskTable) -> tuple[Tool, ...]:
-        wanted = [name for name in risk.allowed_tools if name in CONTROL]
-        known = {tool.id.name: tool for tool in self._controls.tools()} if self._controls is not None else {}
-        for name in wanted:
-            if name not in known:
-                message = f"risk profile {risk.name!r} names {name!r}, which no agent can have in this workspace"
-                draft.add(Cause.CONTROL_TOOL, message, "leave it out")
-        return tuple(known[name] for name in wanted if name in known)
 
 
 def _runtime(table: RuntimeTable) -> RuntimeControls:

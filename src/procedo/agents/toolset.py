@@ -13,7 +13,7 @@ from procedo.agents.refusal import Cause, Reason
 from procedo.agents.tools.catalogue import built_in
 from procedo.agents.toolschema import compile_tool_schema
 from procedo.config.agent_settings import RiskTable, ServerTable
-from procedo.config.tool_names import BUILT_IN, CONTROL, EVERYTHING, objection
+from procedo.config.tool_names import BUILT_IN, EVERYTHING, objection
 from procedo.core.model import Json, Scope
 
 __all__ = ["Authority", "ServerTool", "candidates", "chosen"]
@@ -72,14 +72,13 @@ def candidates(
     security: SecurityPolicy,
     listed: Mapping[str, Sequence[ServerTool]],
     tables: Mapping[str, ServerTable],
-    controls: Iterable[Tool],
     exempt: tuple[str, ...],
 ) -> tuple[Tool, ...]:
     """Every tool that there is for an agent with these servers, before anything is taken away."""
     found = [built_in(name, security, repeats=name in exempt) for name in BUILT_IN]
     for server, tools in listed.items():
         found += [_of_server(tables[server], tool, exempt) for tool in tools]
-    return (*found, *controls)
+    return tuple(found)
 
 
 def _of_server(table: ServerTable, tool: ServerTool, exempt: tuple[str, ...]) -> Tool:
@@ -174,7 +173,7 @@ def _unknown(
     in_scope = {tool.id.server for tool in available if tool.id.server} | set(absent)
     for where, entries in own.items():
         for entry in entries:
-            if entry in EVERYTHING or entry in CONTROL or any(matches(entry, tool.id) for tool in available):
+            if entry in EVERYTHING or any(matches(entry, tool.id) for tool in available):
                 continue
             server = entry.partition("__")[0]
             if server in absent or (server not in in_scope and where != "allowed_tools"):

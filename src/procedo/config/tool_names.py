@@ -1,6 +1,6 @@
 """Names of tools in profiles, checked as far as they can be before a server is asked.
 
-A name is a built-in tool, a control tool of procedo, or `<server>__<tool>`; what the server has is known
+A name is a built-in tool or `<server>__<tool>`; what the server has is known
 when an agent is assembled, and an unknown tool is refused then. `<server>__*` means every tool of it.
 """
 
@@ -26,17 +26,19 @@ CONTROL: Final = (
     "sop_status",
     "sop_cancel",
 )
-"""The control tools; an agent has one only when its profile names it, never by "*"."""
+"""The control tools of procedo, which no agent has in this version."""
 
 EVERYTHING: Final = ("*", "all")
-"""What stands for every tool but the control tools. It has to be written."""
+"""What stands for every tool. It has to be written."""
 
 _ANY: Final = frozenset({"allowed_tools", "excluded_tools"})
 
 
 def objection(name: str, servers: Iterable[str], *, everything: bool = False) -> str | None:
     """Why a name can be no tool, as a hint; None when it can be one."""
-    known = [*BUILT_IN, *CONTROL]
+    if name in CONTROL:
+        return "agents have no control tools in this version; a step with `sop:` starts another procedure"
+    known = list(BUILT_IN)
     if name in known or (everything and name in EVERYTHING):
         return None
     server, cut, tool = name.partition("__")
