@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from procedo.access.ownership import OwnStore
 from procedo.access.tokens import Tokens
 from procedo.capabilities.registry import built_in
 from procedo.config import Settings, load
+from procedo.config.held_tools import can_hold
 from procedo.core.principal import Principal
 from procedo.core.state import Execution
 from procedo.definitions import compile_definition
@@ -98,14 +100,17 @@ class App:
 
 def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings:
     """What definitions are checked against in this workspace."""
+    known = settings.agents
     return Surroundings(
-        agents=frozenset({settings.host_agent, *settings.agents.agents}),
+        agents=frozenset({settings.host_agent, *known.agents}),
         host_agent=settings.host_agent,
         policies=settings.policies,
         tools=None,
         capabilities=capabilities,
         default_mode=settings.default_mode,
         break_glass=settings.break_glass,
+        disabled=frozenset(alias for alias, agent in known.agents.items() if not agent.enabled),
+        holds=partial(can_hold, known),
     )
 
 

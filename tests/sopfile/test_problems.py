@@ -1,6 +1,6 @@
 """Every problem: text in, problems out, with their lines. A code without a row fails."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,13 @@ def s(code: str, line: int, *bullets: str, rest: str = "2. **Fire**\n", around: 
 
 
 FORK = "next: 2, 3"
+# A workspace in which agents have tools of their own: smith the pump, noor the valve and a lamp.
+HELD = {"smith": {"pump"}, "noor": {"valve", "lamp"}}
+AGENTS = replace(
+    surroundings(agents=["host", *HELD], tools=None),
+    holds=lambda agent, tool: tool in HELD.get(agent, ()),
+    disabled=frozenset({"noor"}),
+)
 TWO = "2. **Fire**\n   - terminal: true\n3. **Cool**\n   - terminal: true\n"
 
 ROWS = [
@@ -142,6 +149,11 @@ ROWS = [
     s("unknown-policy", 3, "policy: owner"),
     s("unknown-tool", 3, "tools: forklift.move"),
     s("unknown-tool", 3, "deny-tools: fs"),
+    s("unknown-tool", 4, "agent: smith", "tools: pump, ladder", around=AGENTS),
+    s("unknown-tool", 4, "agent: smith", 'call: {"tool": "ladder", "args": {}}', around=AGENTS),
+    s("tool-not-held", 4, "agent: smith", "tools: valve", around=AGENTS),
+    s("tool-not-held", 4, "agent: smith", "allow-tools: pump, valve", around=AGENTS),
+    s("disabled-agent", 3, "agent: noor", around=AGENTS),
     s("unknown-capability", 3, "capability: text.rendr"),
     s("capability-off", 3, "capability: disk.wipe"),
     s("bad-arguments", 4, "capability: text.render", 'with: {"text": 5}'),
@@ -377,3 +389,10 @@ def test_a_definition_cannot_ask_to_be_approved(line: str) -> None:
     found = problems_of(files("1. **Load** the pots\n", f"{HEADER}{line}\n"))
     (problem,) = found
     assert (problem.severity, problem.code in {"approval-by-timeout", "unknown-key"}) == ("error", True)
+
+
+def test_the_tools_of_the_host_are_its_own_and_what_an_agent_has_is_no_problem() -> None:
+    steps = (
+        "1. **Load**\n   - tools: ladder\n2. **Fire**\n   - agent: smith\n   - tools: pump\n   - deny-tools: ladder\n"
+    )
+    assert [code for _, _, code in told(steps, around=AGENTS)] == []

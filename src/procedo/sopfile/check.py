@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from procedo.sopfile.agentcheck import check_agents
 from procedo.sopfile.checked import Checked
 from procedo.sopfile.flow import Flow
 from procedo.sopfile.flowcheck import check_flow
@@ -17,6 +18,7 @@ __all__ = ["check_library", "check_procedure"]
 def check_procedure(one: Checked, around: Surroundings) -> None:
     """Everything that can be wrong with one procedure in this workspace; goes to its findings."""
     check_names(one, around)
+    check_agents(one, around)
     check_steps(one)
     if one.sop.steps:
         flow = Flow(one.sop)

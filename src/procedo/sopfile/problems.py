@@ -61,6 +61,7 @@ _WARNINGS: Final = {
     "auto-approve": "An approval policy that approves by itself.",
     "binding-uncertain": "A step reads an output that some ways through the procedure do not produce.",
     "break-glass-policy": "An approval policy that nobody can satisfy, and that somebody may override.",
+    "disabled-agent": "A step is for an agent that is disabled, and will be refused.",
     "dependency-uncertain": "Some ways through the procedure never run a step that is waited for.",
     "extra-file": "A file beside the definition is not read.",
     "fork-without-join": "Branches that run side by side never come together.",
@@ -74,6 +75,7 @@ _WARNINGS: Final = {
     "step-number": "A written step number differs from the number that the step gets.",
     "title-text": "Text stands before the title of a step.",
     "ungated-effect": "Free text from outside reaches an outward action without a gate.",
+    "tool-not-held": "A step names a tool that another agent has and its own does not.",
     "unreachable-step": "No way through the procedure leads to a step.",
     "when-beside-switch": "`when` beside `switch`: where it is false the switch is passed over.",
 }

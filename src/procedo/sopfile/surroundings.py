@@ -1,6 +1,6 @@
 """What a definition is checked against: the workspace it is to run in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from procedo.core.approval import Policy
@@ -16,6 +16,7 @@ class Surroundings:
 
     `tools` None means that the tools of agents are not known here, so that none can be missing. `sops` are
     the names in the library; None means that they are not known. `break_glass` names who may decide alone.
+    `disabled` are agents that refuse every step; `holds` tells whether an agent can have a tool, when that is known.
     """
 
     agents: frozenset[str]
@@ -26,3 +27,5 @@ class Surroundings:
     sops: frozenset[str] | None = None
     default_mode: Mode = Mode.SUPERVISED
     break_glass: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
+    holds: Callable[[str, str], bool] | None = None
