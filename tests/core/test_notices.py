@@ -105,3 +105,11 @@ def test_a_moment_goes_over_the_route_that_is_for_it(
 def test_without_an_escalation_route_those_who_were_asked_are_told() -> None:
     assert Routing(ROUTES, request="ops").routes(Occasion.ESCALATED, gate(1), Policy()) == ["ops"]
     assert Routing().routes(Occasion.OPENED, gate(), Policy()) == []
+
+
+def test_a_gate_that_a_policy_approves_as_it_opens_is_told_to_nobody() -> None:
+    step = replace(plain(1)[0], requires_confirmation=True, policy="nightly")
+    moment = Moment(NOW, policies={"nightly": Policy("nightly", auto_approve=True)})
+    desk = Desk(sop(step), moment=moment)
+    assert told(desk, m.Start("run-1", None, IDA, desk.mode, "host", "marker")) == []
+    assert desk.state.gates["run-1.g1"].verdict is Verdict.APPROVE
