@@ -2,15 +2,20 @@
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from engine import sop
 from mcp_host import ALL, workspace
 
 from procedo.access.ownership import PASSED_ON, OwnRuns
 from procedo.access.permitted import Permitted
 from procedo.app import App, open_app
 from procedo.core.access import EVERYTHING, Access, Role
+from procedo.core.admission import Limits, Load, admit
+from procedo.core.model import Step
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.state import Status, Verdict
 from procedo.errors import NotFound, Refused
@@ -146,6 +151,33 @@ async def test_an_idempotency_key_leads_nobody_to_anothers_run(app: App) -> None
     theirs = await app.runs_of(NOOR).start("plain", None, at(NOOR), idempotency_key="k")
     assert (again.run.id, again.replayed) == (mine.run.id, True)
     assert theirs.run.id != mine.run.id
+
+
+@pytest.mark.requirement("own-runs")
+async def test_a_full_limit_names_ones_own_runs_and_counts_those_of_others(app: App) -> None:
+    ida, noor = app.runs_of(IDA), app.runs_of(NOOR)
+    mine = (await ida.start("plain", None, at(IDA))).run.id
+    theirs = [(await noor.start("plain", None, at(NOOR))).run.id for _ in range(3)]
+    limit = "max_concurrent 4 of 'plain' is used by"
+    with pytest.raises(Refused) as told:
+        await ida.start("plain", None, at(IDA))
+    assert f"{limit} {mine} and 3 runs of other callers." in told.value.message
+    assert not any(run_id in str(told.value) for run_id in theirs)
+    with pytest.raises(Refused) as told_noor:
+        await noor.start("plain", None, at(NOOR))
+    assert f"{limit} {', '.join(theirs)} and 1 run of other callers." in told_noor.value.message
+    with pytest.raises(Refused) as operators:
+        await app.runs.start("plain", None, at(IDA))
+    assert f"{limit} {', '.join([mine, *theirs])}." in operators.value.message
+
+
+async def test_a_key_that_anothers_live_run_holds_is_refused_without_its_id() -> None:
+    load = Load(key_holder="run-theirs", foreign=frozenset({"run-theirs"}))
+    with pytest.raises(Refused) as told:
+        admit(sop(Step(1, "Load kiln")), load, Limits(), datetime.now(UTC))
+    assert (told.value.code, "run-theirs" in str(told.value)) == ("key_in_use", False)
+    with pytest.raises(Refused, match="run-theirs"):
+        admit(sop(Step(1, "Load kiln")), replace(load, foreign=frozenset()), Limits(), datetime.now(UTC))
 
 
 NEEDS: dict[str, tuple[Role, Call]] = {

@@ -3,13 +3,15 @@
 Everything that the verbs know of a run they read through here. So another principal's run is not refused but
 absent, with the same words as for one that never existed, and a verb that is added later is bound as well.
 A run belongs to whoever started it through here, a sub-run to whom its parent belongs to. Admission counts
-every run, whoever owns it.
+every run, whoever owns it, and names the caller's own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
+from procedo.core.admission import Load
 from procedo.core.events import Event
 from procedo.core.notice import Telling
 from procedo.core.principal import Principal
@@ -26,7 +28,6 @@ PASSED_ON: Final = frozenset(
         "definition",
         "end_session",
         "key",
-        "load",
         "put_definition",
         "put_jobs",
         "put_key",
@@ -108,6 +109,17 @@ class OwnRuns:
     def counts(self, sop: str | None = None) -> Mapping[Status, int]:
         """See `Reader.counts`."""
         return self._inner.owned_counts(self._owner, sop)
+
+    def load(self, sop: str, key: str | None, window_start: datetime | None) -> Load:
+        """See `Reader.load`. It counts everybody's runs, and marks those of others as `foreign`."""
+        load = self._inner.load(sop, key, window_start)
+        holders = {
+            *load.executing,
+            *load.executing_total,
+            *load.parked,
+            *([load.key_holder] if load.key_holder else ()),
+        }
+        return replace(load, foreign=frozenset(run_id for run_id in holders if not self._has(run_id)))
 
     def save(self, before: Run | None, after: Run, events: Sequence[Event], who: Attribution, now: datetime) -> Run:
         """See `Writer.save`. A run that begins here belongs to this owner."""

@@ -28,6 +28,7 @@ class Load:
 
     `executing` and `parked` are of this procedure; `executing_total` are of all of them. `window_starts`
     counts starts of this procedure inside its window; `key_holder` is the live run with the same key.
+    `foreign` are those of them that the caller may not know of: they count, and no refusal names them.
     """
 
     executing: tuple[str, ...] = ()
@@ -36,18 +37,22 @@ class Load:
     last_completed_at: datetime | None = None
     key_holder: str | None = None
     window_starts: int = 0
+    foreign: frozenset[str] = frozenset()
 
-
-def _named(holders: Sequence[str]) -> str:
-    return ", ".join(holders) or "nobody"
+    def named(self, holders: Sequence[str]) -> str:
+        """Who holds something, for the caller to read."""
+        known = [run for run in holders if run not in self.foreign]
+        others = len(holders) - len(known)
+        more = f"{others} {'run' if others == 1 else 'runs'} of other callers" if others else ""
+        return " and ".join(part for part in (", ".join(known), more) if part) or "nobody"
 
 
 def slot_objection(sop: Sop, load: Load, limits: Limits) -> str | None:
     """Why no slot is free for one more executing run, or None."""
     if len(load.executing) >= sop.max_concurrent:
-        return f"max_concurrent {sop.max_concurrent} of {sop.name!r} is used by {_named(load.executing)}"
+        return f"max_concurrent {sop.max_concurrent} of {sop.name!r} is used by {load.named(load.executing)}"
     if len(load.executing_total) >= limits.total:
-        return f"total limit {limits.total} is used by {_named(load.executing_total)}"
+        return f"total limit {limits.total} is used by {load.named(load.executing_total)}"
     return None
 
 
@@ -73,6 +78,9 @@ def admit(sop: Sop, load: Load, limits: Limits, now: datetime) -> str | None:
     code = "dropped" if dropping else "deferred"
     if reason := _cooldown_objection(sop, load, now):
         raise Refused("dropped", f"{sop.name!r} is not started: {reason}.", "Start it again after that.")
+    if load.key_holder in load.foreign:
+        message = f"{sop.name!r} is not started: a run of another caller is live with the same key."
+        raise Refused("key_in_use", message, "Start it with another key, or again when that run has ended.")
     if load.key_holder is not None:
         message = f"{sop.name!r} is not started: run {load.key_holder} is live with the same key."
         raise Refused("key_in_use", message, f"Follow that run with sop_status({load.key_holder!r}), or cancel it.")
@@ -80,13 +88,13 @@ def admit(sop: Sop, load: Load, limits: Limits, now: datetime) -> str | None:
         message = f"max_per_window {sop.max_per_window} in {sop.window_s:g} s is used up for {sop.name!r}."
         raise Refused("window_used_up", message, "Start it again when the window has moved on.")
     if sop.max_pending_approvals and len(load.parked) >= sop.max_pending_approvals:
-        limit = f"max_pending_approvals {sop.max_pending_approvals} is used by {_named(load.parked)}"
+        limit = f"max_pending_approvals {sop.max_pending_approvals} is used by {load.named(load.parked)}"
         raise Refused(code, f"{sop.name!r} is not started: {limit}.", "Decide the open gates first.")
     live = (*load.executing, *load.parked)
     if sop.admission is Admission.COALESCE and live:
         return live[0]
     if sop.admission is Admission.HOLD and live:
-        message = f"{sop.name!r} is not started: admission policy 'hold' waits for {_named(live)}."
+        message = f"{sop.name!r} is not started: admission policy 'hold' waits for {load.named(live)}."
         raise Refused(code, message, "Start it again when that run has ended.")
     if reason := slot_objection(sop, load, limits):
         raise Refused(code, f"{sop.name!r} is not started: {reason}.", later)
