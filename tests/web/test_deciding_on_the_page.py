@@ -244,7 +244,6 @@ async def test_whoever_may_not_decide_sees_why_and_no_button(reviewed: Office) -
     secrets = {
         "not a member of group 'pharmacists'": await reviewed.token("sam", "approve"),
         "this login has not the role approve": await reviewed.token("ida", "view", "operate"),
-        "is not a person": await reviewed.token("noor", "approve", kind="agent"),
     }
     for why, secret in secrets.items():
         async with reviewed.somebody(secret) as somebody:
@@ -261,15 +260,6 @@ async def test_whoever_may_not_decide_sees_why_and_no_button(reviewed: Office) -
             }
             assert (await somebody.post(gate_path(run), form)).status == 403
     assert (await gate_of(reviewed, run.run.id)).votes == ()
-
-
-async def test_an_agent_decides_where_a_policy_names_it(tmp_path: Any) -> None:
-    config = '[sop.approval]\ndefault_policy = "bot"\n[sop.approval.policies.bot]\nagents = ["deploy-bot"]\n'
-    async with office(tmp_path, config) as desk:
-        run = await desk.kiln()
-        async with desk.somebody(await desk.token("deploy-bot", "approve", kind="agent")) as bot:
-            await bot.get(gate_path(run))
-            assert "Approved" in (await bot.answer("approve")).text
 
 
 @pytest.mark.requirement("C46")

@@ -1,7 +1,12 @@
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from web_page import ORIGIN, Office
+from web_page import ORIGIN, Office, office
+
+from procedo.access.tokens import secret_digest
+from procedo.core.access import Login
+from procedo.surfaces.web.doors import Cookie
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("inbox-login")]
 
@@ -68,6 +73,30 @@ async def test_guessing_is_slowed_down_and_ends_the_code(desk: Office) -> None:
 async def test_a_token_lets_its_subject_in(desk: Office) -> None:
     async with desk.somebody(await desk.token("noor", "approve")) as noor:
         assert "noor" in noor.page.text
+
+
+async def test_an_agents_token_opens_no_page_also_where_a_policy_names_the_agent(tmp_path: Path) -> None:
+    config = '[sop.approval.policies.bot]\nagents = ["deploy-bot"]\n'
+    async with office(tmp_path, config) as desk, desk.somebody() as visitor:
+        secret = await desk.token("deploy-bot", "view", "operate", "approve", kind="agent")
+        page = await visitor.log_in(secret)
+        assert (page.status, page.path) == (403, "/inbox/login")
+        assert "the token of an agent, and this page is for people" in page.text
+        assert (await visitor.get()).path == "/inbox/login"
+        person = await desk.token("deploy-bot", "view", "operate", "approve")
+        assert (await visitor.log_in(person)).path == "/inbox"
+
+
+async def test_a_session_that_an_agents_token_has_is_none(desk: Office) -> None:
+    for kind, path in (("agent", "/inbox/login"), ("human", "/inbox")):
+        await desk.token("noor", "approve", kind=kind, name=kind)
+        token = next(token for token in await desk.app.tokens.list() if token.name == kind)
+        now = desk.clock.now()
+        login = Login(secret_digest(kind), "noor", token.id, now, now + timedelta(hours=1))
+        await desk.app.store.write(lambda writer, login=login: writer.put_login(login))  # type: ignore[misc]  # mypy infers no type for a lambda with a default
+        async with desk.somebody() as visitor:
+            visitor.client.cookies.set(Cookie.at(ORIGIN).name, kind)
+            assert (await visitor.get()).path == path
 
 
 async def test_a_revoked_token_ends_the_sessions_that_it_opened(desk: Office) -> None:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from procedo.errors import BadArgument
+from procedo.errors import BadArgument, Refused
 from procedo.surfaces.web.form import read_form
 from procedo.surfaces.web.logins import Logins, Visitor
 from procedo.surfaces.web.pages import Pages, status_of
@@ -107,7 +107,10 @@ class Doors:
             response.headers["retry-after"] = str(seconds)
             return response
         after = _next(form.get("next", ""))
-        opened = await self._logins.open(form.get("credential", ""))
+        try:
+            opened = await self._logins.open(form.get("credential", ""))
+        except Refused as error:
+            return self._ask(after, str(error), status=status_of(error))
         if opened is None:
             self._throttle.failed(caller)
             problem = "That is no valid code and no live token. A code works once, and for ten minutes."

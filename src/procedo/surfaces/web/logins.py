@@ -1,7 +1,8 @@
 """Who is logged in: sessions behind a cookie, kept by digest, ended by time, by logging out, or by their token.
 
 The cookie's secret is never stored. The token against forged requests is made of it, so that both
-belong together and nothing more has to be kept.
+belong together and nothing more has to be kept. The page is for people: no agent's token opens it, also where a
+policy lets that agent decide.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from typing import Final
 from procedo.access.tokens import PREFIX, Tokens, secret_digest
 from procedo.core.access import EVERYTHING, Access, Login, Token
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.errors import Refused
 from procedo.ports import Reader, Store
 from procedo.surfaces.web.code import TerminalCode
 
@@ -66,10 +68,16 @@ class Logins:
         return self._code.renew()
 
     async def open(self, credential: str) -> Opened | None:
-        """A session for a terminal code or a token, or None when it is neither."""
+        """A session for a terminal code or a person's token, or None when it is neither.
+
+        Raises `Refused` (`not_permitted`) for the live token of an agent.
+        """
         credential = credential.strip()
         if credential.startswith(PREFIX):
             token = await self._tokens.find(credential)
+            if token is not None and token.kind is not PrincipalKind.HUMAN:
+                message = "This is the token of an agent, and this page is for people."
+                raise Refused("not_permitted", message, "Log in with the code in the terminal, or a person's token.")
             return None if token is None else await self._begin(token.subject, token)
         return await self._begin(self._operator, None) if self._code.take(credential) else None
 
@@ -100,7 +108,7 @@ class Logins:
         if not login.token:
             return Access(Principal(Source.WEB, login.subject, PrincipalKind.HUMAN), EVERYTHING)
         token = next((token for token in tokens if token.id == login.token), None)
-        if token is None or token.state(self._now()) != "live":
+        if token is None or token.state(self._now()) != "live" or token.kind is not PrincipalKind.HUMAN:
             return None
         return token.access(Source.WEB)
 
