@@ -132,7 +132,13 @@ async def test_where_the_host_can_ask_its_user_the_user_decides(tmp_path: Path, 
             [
                 'May step 1 "Load kiln" of kiln-firing begin?',
                 f'Procedure kiln-firing 0.1.0, run {started["run_id"]}, step 1 "Load kiln".',
+                f"Started by desk (agent, host) at {gate.opened_at:%Y-%m-%dT%H:%M:%SZ}.",
                 f"Gate {gate.code}, revision 1, content {gate.digest[:12]}.",
+                "What follows from your answer:",
+                "- approve: step 1 may begin.",
+                "- deny: the run is cancelled.",
+                "Policy human says how many people have to agree.",
+                "Closing this question decides nothing.",
                 "What is being decided on:",
                 "| {",
                 '|   "batch": 7',
@@ -179,8 +185,47 @@ async def test_a_question_that_is_closed_decides_nothing(tmp_path: Path, era: st
         gate_id = only(await host.call("sop_start", name="kiln-firing"))["gate_id"]
         view = await host.call("sop_approve", gate_id=gate_id)
         assert view["status"] == "waiting_approval"
-        assert "nothing was decided" in view["notes"][0]
+        assert view["notes"] == [
+            f"The person declined to answer here at gate {only(view)['context']['code']}: nothing was decided. "
+            "A person decides in the operator's terminal or inbox, "
+            "and you do not ask again here unless the person says so."
+        ]
+        assert only(view)["call"]["tool"] == "sop_resume"
+        assert "sop_approve" not in str(view)
         assert only(await host.call("sop_approve", gate_id=gate_id))["action"] == "execute_step"
+
+
+@pytest.mark.parametrize("content", [None, {}, {"decision": "yes please"}, {"decision": ""}])
+async def test_an_answer_that_does_not_fit_the_form_decides_nothing(tmp_path: Path, era: str, content: Any) -> None:
+    user = User([ElicitResult(action="accept", content=content), says("approve")])
+    async with desk(tmp_path, era) as at, at.host(user) as host:
+        gate_id = only(await host.call("sop_start", name="kiln-firing"))["gate_id"]
+        view = await host.call("sop_approve", gate_id=gate_id)
+        assert (view["status"], only(view)["gate_id"]) == ("waiting_approval", gate_id)
+        assert "The host sent an answer that does not fit the form" in view["notes"][0]
+        assert "nothing was decided" in view["notes"][0]
+        assert "Resolver" not in str(view)
+        assert only(await host.call("sop_approve", gate_id=gate_id))["action"] == "execute_step"
+
+
+async def test_the_question_at_a_checkpoint_tells_what_follows_from_each_answer(tmp_path: Path, era: str) -> None:
+    user = User([says("deny")])
+    async with desk(tmp_path, era) as at, at.host(user) as host:
+        run_id = (await host.call("sop_start", name="letter"))["run_id"]
+        view = await host.call(
+            "sop_advance", run_id=run_id, execution_id="1.1", status="completed", output={"body": "old"}
+        )
+        await host.call("sop_approve", gate_id=only(view)["gate_id"])
+        told = user.asked[0].message.split("What follows from your answer:\n")[1].split("\nWhat is being")[0]
+        assert told.split("\n") == [
+            "- approve: the content below is released as it is, and the run goes on behind step 2.",
+            "- deny: the run is cancelled.",
+            "- amend: the content is released with your value in its field body.",
+            "- revise: nothing is released; a new draft is made with your comment as guidance, "
+            "and you are asked again.",
+            "Policy human says how many people have to agree.",
+            "Closing this question decides nothing.",
+        ]
 
 
 async def test_a_user_can_amend_the_declared_field(tmp_path: Path, era: str) -> None:

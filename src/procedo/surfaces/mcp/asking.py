@@ -5,7 +5,7 @@ presentation: an answer to an older one does not count. What the model proposes 
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import Context, Elicit, Resolve
@@ -17,10 +17,11 @@ from procedo.core.model import Json, Step
 from procedo.core.state import Gate, PrincipalKind, Verdict
 from procedo.errors import BadArgument, Refused
 from procedo.runs import Runs, Snapshot, Surface
+from procedo.surfaces.consequences import consequence
 from procedo.surfaces.gates import may_ask_here, may_decide, what_is_asked
 from procedo.surfaces.mcp.callers import caller, engine, person
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.text import line
+from procedo.surfaces.text import line, stamp
 
 __all__ = [
     "AmendingAnswer",
@@ -34,6 +35,7 @@ __all__ = [
     "look",
     "may_decide_itself",
     "question",
+    "unanswered",
 ]
 
 _CONTENT_LIMIT: Final = 6_000
@@ -113,6 +115,16 @@ async def ask(
     return Elicit(question(looked, decision, comment, value), form(looked))
 
 
+def unanswered(looked: Looked, what: str) -> tuple[Surface, str]:
+    """How a gate is told whose question came back without an answer: as one that is decided elsewhere, for now."""
+    route = looked.surface.route or "the operator's terminal or inbox"
+    note = (
+        f"{what} at gate {looked.gate.code}: nothing was decided. A person decides in {route}, "
+        "and you do not ask again here unless the person says so."
+    )
+    return replace(looked.surface, can_ask=False), note
+
+
 def _answered(gate: Gate) -> str:
     if gate.redrafting:
         return (
@@ -146,7 +158,9 @@ def question(looked: Looked, decision: str = "ask", comment: str = "", value: Js
     parts = [
         plain(what_is_asked(gate)),
         f'Procedure {run.sop} {line(run.version, 40)}, run {run.id}, step {step.number} "{line(step.title)}".',
+        f"Started by {line(str(run.starter), 120)} at {stamp(run.started_at)}.",
         f"Gate {gate.code}, revision {gate.revision}, content {gate.digest[:12]}.",
+        *_answers(looked),
         "What is being decided on:",
         _quoted(_shown(gate.content)),
     ]
@@ -155,6 +169,15 @@ def question(looked: Looked, decision: str = "ask", comment: str = "", value: Js
         stated = {key: item for key, item in proposal.items() if item not in ("", None, "ask")}
         parts += ["The model proposes (its words, not yours):", _quoted(_shown(stated, _SUGGESTION_LIMIT))]
     return "\n".join(parts)
+
+
+def _answers(looked: Looked) -> list[str]:
+    """The answers with what follows from each. How many people have to agree is the policy's affair, named here."""
+    gate = looked.gate
+    told = [f"- {verdict}: {consequence(gate, looked.step, verdict)}." for verdict in looked.verdicts]
+    if gate.named_policy is not None:
+        told.append(f"Policy {line(gate.named_policy, 80)} says how many people have to agree.")
+    return ["What follows from your answer:", *told, "Closing this question decides nothing."]
 
 
 def _shown(content: Json, limit: int = _CONTENT_LIMIT) -> str:

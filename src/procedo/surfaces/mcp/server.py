@@ -14,6 +14,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.exceptions import MCPError
 
+from procedo.errors import ProcedoError
+from procedo.surfaces.mcp.asking import look, unanswered
 from procedo.surfaces.mcp.callers import Door, Pipe, Whole
 from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
 from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
@@ -22,7 +24,7 @@ from procedo.surfaces.mcp.news import News
 from procedo.surfaces.mcp.picture import DRAWN, META, RunPicture
 from procedo.surfaces.mcp.runtasks import RunTasks
 from procedo.surfaces.mcp.secret import request_state_key
-from procedo.surfaces.mcp.strict import StrictTool
+from procedo.surfaces.mcp.strict import StrictTool, told
 from procedo.surfaces.mcp.tasks import Tasks, TaskSource
 from procedo.surfaces.mcp.tools import TOOLS, run_reply
 
@@ -51,11 +53,28 @@ class AskingTool(StrictTool):
                     outcome = run_reply(looked.snapshot, looked.surface, note)
             except (ToolError, MCPError) as error:
                 # Raised below: leaving a task group would wrap it.
-                outcome = error
+                outcome = await _unusable(arguments.get("gate_id"), context) if _is_malformed(error) else error
             group.cancel_scope.cancel()
         if isinstance(outcome, ToolError | MCPError):
             raise outcome
         return outcome
+
+
+def _is_malformed(error: Exception) -> bool:
+    """True when the SDK could not read the client's answer to the question.
+
+    Only the SDK's own refusals have another refusal as their cause; what we refuse ourselves has none.
+    """
+    return isinstance(error, ToolError) and isinstance(error.__cause__, ToolError)
+
+
+async def _unusable(gate_id: Any, context: Context[Any, Any]) -> Any:
+    try:
+        looked = await look(gate_id, context)
+    except ProcedoError as error:
+        return ToolError(told(error))
+    door, note = unanswered(looked, "The host sent an answer that does not fit the form")
+    return run_reply(looked.snapshot, door, note)
 
 
 async def _beat(context: Context[Any, Any]) -> None:

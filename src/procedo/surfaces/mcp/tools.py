@@ -22,6 +22,7 @@ from procedo.surfaces.mcp.asking import (
     decided,
     look,
     may_decide_itself,
+    unanswered,
 )
 from procedo.surfaces.mcp.callers import caller, engine
 from procedo.surfaces.mcp.waiting import DEFAULT_WAIT_S, LONGEST_WAIT_S, settled
@@ -124,8 +125,8 @@ async def sop_approve(
     """Have a gate decided by the person at the host."""
     runs, surface, gate = engine(ctx).runs, looked.surface, looked.gate
     if answer.action != "accept":
-        note = f"The question at gate {gate.code} was closed without an answer: nothing was decided."
-        return run_reply(looked.snapshot, surface, note)
+        door, note = unanswered(looked, "The person declined to answer here")
+        return run_reply(looked.snapshot, door, note)
     given = answer.data
     if isinstance(given, NotAsked) and not may_decide_itself(looked):
         return run_reply(looked.snapshot, surface, given.reason)
