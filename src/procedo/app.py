@@ -23,7 +23,7 @@ from procedo.config import Settings, load
 from procedo.config.held_tools import can_hold
 from procedo.core.principal import Principal
 from procedo.core.state import Execution
-from procedo.definitions import compile_definition
+from procedo.definitions import check_definition, compile_definition
 from procedo.driver import Delegate, Driver
 from procedo.inbox_address import InboxAddress
 from procedo.notices.delivery import Delivery
@@ -114,12 +114,13 @@ def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings
     )
 
 
-def _delegate(settings: Settings, runs: Runs, store: Store, clock: Clock) -> Delegate:
+def _delegate(settings: Settings, runs: Runs, store: Store, clock: Clock, carrier: Embedded) -> Delegate:
     """Carries out steps of agents. The registry and what it needs are imported at the first such step."""
 
     async def carry_out(claim: Claim, snapshot: Snapshot, execution: Execution) -> None:
         sessions, registry = await anyio.to_thread.run_sync(_late)
-        await sessions(registry(settings, os.environ), runs, store, clock).carry_out(claim, snapshot, execution)
+        held = sessions(registry(settings, os.environ), runs, store, clock, lambda: carrier.stopping)
+        await held.carry_out(claim, snapshot, execution)
 
     return carry_out
 
@@ -138,7 +139,7 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
     library = Library(settings.sops_dir, lambda: surroundings(settings, capabilities))
     carrier = Embedded(store, clock, lease_s=settings.lease_s)
     transitions = Transitions(settings, carrier, clock.now, compile_definition)
-    state_files = StateFiles(settings.data_dir / "state", store, decode_event)
+    state_files = StateFiles(settings.data_dir / "state", store, decode_event, check_definition)
 
     def over(seen: Store) -> Runs:
         return Runs(seen, library, settings, transitions, state_files, clock, ids)
@@ -154,7 +155,7 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
         runs,
         capabilities,
         carrier,
-        Driver(runs, store, capabilities, _delegate(settings, runs, store, clock), tell=outbox.perform),
+        Driver(runs, store, capabilities, _delegate(settings, runs, store, clock, carrier), tell=outbox.perform),
         clock,
         inbox,
         outbox,

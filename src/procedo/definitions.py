@@ -4,17 +4,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from procedo.core.model import Sop
-from procedo.errors import NotFound
+from procedo.errors import NotFound, Refused
 from procedo.ports import Definition
 from procedo.sopfile import compile_files
+from procedo.sopfile.compilation import digest_of
 from procedo.sopfile.library import Entry, Library
 
-__all__ = ["compile_definition", "pinned_entry", "sub_procedures"]
+__all__ = ["check_definition", "compile_definition", "pinned_entry", "sub_procedures"]
 
 
 def compile_definition(definition: Definition) -> Sop:
     """The procedure of a pinned definition; what the workspace looks like today plays no part in it."""
     return compile_files(definition.files, definition.name)
+
+
+def check_definition(definition: Definition) -> None:
+    """Raises `Refused` for files that are not those of the digest, `InvalidSop` for what cannot be used."""
+    if digest_of(definition.files) != definition.digest:
+        message = f"The definition of {definition.name!r} was changed: its files are not those of its digest."
+        raise Refused("changed_file", message, "Use the file as it was written.")
+    compile_definition(definition)
 
 
 def pinned_entry(definition: Definition) -> Entry:

@@ -29,12 +29,23 @@ FORMAT: Final = 1
 
 
 class StateFiles:
-    """Writes, removes and adopts state files. `decode` makes an event of its kind and data in the record."""
+    """Writes, removes and adopts state files.
 
-    def __init__(self, folder: Path, store: Store, decode: Callable[[str, Json], Event]) -> None:
+    `decode` makes an event of its kind and data in the record; `check` raises for a definition that is not what its
+    digest says, or that cannot be used.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        store: Store,
+        decode: Callable[[str, Json], Event],
+        check: Callable[[Definition], None],
+    ) -> None:
         self._folder = folder
         self._store = store
         self._decode = decode
+        self._check = check
         self._written: dict[str, int] = {}
 
     async def publish(self, run: Run) -> Mapping[str, str]:
@@ -64,12 +75,17 @@ class StateFiles:
                 return run_id
             message = f"Run {run_id} has moved on: it is at revision {known.revision} and {known.status} here."
             raise Refused("moved_on", message, "Use the run as it is; the file is older or of another branch.")
-        for definition in content["definitions"]:
-            writer.put_definition(Definition(definition["digest"], definition["name"], definition["files"]))
+        for definition in _definitions(content):
+            self._check(definition)
+            writer.put_definition(definition)
         run = self._replay(writer, records)
         if run.head_hash != head_hash:
             raise Refused(
                 "changed_file", f"The state file of run {run_id} was changed.", "Use the file as it was written."
+            )
+        if any(writer.definition(pinned) is None for pinned in (run.digest, *run.pins.values())):
+            raise Refused(
+                "changed_file", "The state file lacks a definition of its run.", "Use the file as it was written."
             )
         return run_id
 
@@ -102,6 +118,14 @@ def export(reader: Reader, run: Run) -> Json:
         "definitions": [{"digest": d.digest, "name": d.name, "files": dict(d.files)} for d in definitions],
         "records": [_encoded(record) for record in reader.records(run.id)],
     }
+
+
+def _definitions(content: Json) -> list[Definition]:
+    try:
+        found = content["definitions"]
+        return [Definition(str(one["digest"]), str(one["name"]), dict(one["files"])) for one in found]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadArgument("no_state_file", f"The state file holds no definitions: {error!r}.") from error
 
 
 def _encoded(record: Record) -> Json:

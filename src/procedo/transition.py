@@ -232,7 +232,7 @@ class Transitions:
 
     def policy(self, name: str | None) -> Policy | None:
         """The policy of that name as it is configured now; None when it is missing."""
-        return self._settings.default_policy if name is None else self._settings.policies.get(name)
+        return self._moment_of(None).policy(name)
 
     def may_decide(self, reader: Reader, found: OpenGate, principal: Principal) -> bool:
         """True when the principal may answer at a gate under the policy that it asks for."""

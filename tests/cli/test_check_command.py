@@ -84,3 +84,19 @@ def test_check_makes_no_store(workspace: Workspace) -> None:
     workspace.simple("alpha", GOOD)
     assert workspace.run("check").code == 0
     assert not (workspace.root / ".procedo").exists()
+
+
+def test_the_schemas_of_the_files_are_printed_for_editors(workspace: Workspace) -> None:
+    for name in ("procedo.toml", "SOP.toml"):
+        done = workspace.run("schema", name)
+        schema = json.loads(done.out)
+        assert (done.code, schema["title"], schema["type"]) == (0, name, "object")
+        assert workspace.run("schema", name, "--json").value == schema
+    assert workspace.run("schema", "sop.md").code == 2
+
+
+def test_the_manual_tells_every_key_and_problem_code(workspace: Workspace) -> None:
+    told = workspace.run("manual").out
+    assert "on_failure" in told
+    assert "misspelt-bullet" in told
+    assert "max_concurrent_total" in workspace.run("manual", "config").out

@@ -23,6 +23,8 @@ Procedures:
   graph    a procedure or a run as a drawing
   check    every mistake in the procedures, with its line
   test     rehearse a procedure without a model
+  manual   every key and field of the files
+  schema   JSON Schemas of the files, for editors
 
 Runs:
   start    start a run
@@ -63,6 +65,8 @@ MINIMAL = {
     "graph": ("kiln-firing",),
     "check": (),
     "test": ("kiln-firing",),
+    "manual": (),
+    "schema": ("SOP.toml",),
     "start": ("kiln-firing", "--wait", "0"),
     "status": (),
     "watch": ("run-unknown",),

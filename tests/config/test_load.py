@@ -27,7 +27,7 @@ max_value_bytes = 1000
 max_step_visits = 7
 
 [sop.approval]
-default_policy = "release"
+default_policy = "careful"
 
 [sop.approval.groups.pharmacists]
 members = ["ida", "cli:noor"]
@@ -41,6 +41,9 @@ on_timeout = "remind"
 max_reminders = 5
 agents = ["checker"]
 out_of_band = true
+
+[sop.approval.policies.careful]
+distinct_from = ["starter"]
 
 [capabilities.http]
 allowed_hosts = ["api.example.com", "*.example.org", "localhost:8080"]
@@ -127,6 +130,7 @@ def test_every_key_reaches_its_setting(loaded: Load, tmp_path: Path) -> None:
         out_of_band=True,
     )
 
+    careful = Policy("careful", distinct_from=("starter",))
     assert loaded(EVERYTHING) == Settings(
         root=root,
         sops_dir=root / "procedures",
@@ -149,8 +153,8 @@ def test_every_key_reaches_its_setting(loaded: Load, tmp_path: Path) -> None:
         default_mode=Mode.AUTO,
         limits=Limits(total=9, visits=7),
         max_value_bytes=1000,
-        policies={"human": HUMAN, "release": release},
-        default_policy=release,
+        policies={"human": HUMAN, "release": release, "careful": careful},
+        default_policy=careful,
         lease_s=20.0,
     )
 
@@ -312,6 +316,7 @@ def test_the_error_itself_names_the_file_and_the_first_problem(loaded: Load, tmp
         ('distinct_from = ["executer"]\n', "did you mean 'executor'?"),
         ('auto_approve = "timeout"\n', "expected true or false"),
         ("auto_approve = true\n", "error[auto-approve-default]: default_policy names 'p', which approves by itself"),
+        ('agents = ["bot"]\n', "error[agents-default]: default_policy names 'p', by which an agent decides"),
         ('agents = ["smtp:bot"]\n', "one of the doors host, cli, web, http"),
         ("quorum = -1\n", "expected a whole number from 0 to 1000"),
     ],

@@ -5,8 +5,6 @@ A block after a line such as "`procedo.toml`:" is that file of the page's worksp
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from repository import ROOT, commands, fenced, readme
 from procedo.agents.registry import Registry
 from procedo.app import open_app
 from procedo.config import load
-from procedo.sopfile.manual import manual
 from procedo.surfaces.cli.parser import parse
 
 pytestmark = pytest.mark.anyio
@@ -142,17 +139,3 @@ def test_the_reviewer_asks_before_it_writes_and_hands_on_its_verdict(agents: Pag
 def test_the_rehearsal_walks_every_branch(procedures: Page) -> None:
     done = procedures.workspace.run("test", "newsletter", "--coverage", "100")
     assert (done.code, done.err) == (0, ""), done.out
-
-
-def test_the_command_for_the_manual_prints_it() -> None:
-    (command,) = [line for line in commands(PAGES["procedures.md"]) if line.startswith("python ")]
-    words = shlex.split(command)
-    printed = subprocess.run(
-        [sys.executable, *words[1:]],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-        env={"PYTHONPATH": str(ROOT / "src")},
-    )
-    assert printed.stdout == manual() + "\n"

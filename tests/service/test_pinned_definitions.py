@@ -84,5 +84,5 @@ async def test_a_policy_left_blank_is_the_default_policy(shop: Shop) -> None:
         assert app.library.get("firing").problems == ()
         parked = await app.runs.start("firing", None, HOST)
         (gate,) = parked.run.open_gates
-        assert gate.policy is None
+        assert gate.policy == "human"
         assert offered(await app.runs.decide(gate.id, Verdict.APPROVE, person("noor"))) == ["Fire"]

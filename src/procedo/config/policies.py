@@ -43,6 +43,10 @@ def default_policy(document: Document, known: Mapping[str, Policy]) -> Policy:
             message = f"default_policy names {name!r}, which approves by itself: no gate would stop anybody"
             hint = "approving by itself goes by name only: name the policy at the steps that it is for"
             document.object_to(("sop", "approval", "default_policy"), "auto-approve-default", message, hint)
+        if known[name].agents:
+            message = f"default_policy names {name!r}, by which an agent decides: any gate could be passed by a model"
+            hint = "agents decide by name only: name the policy at the steps that it is for"
+            document.object_to(("sop", "approval", "default_policy"), "agents-default", message, hint)
         return known[name]
     message = f"default_policy names the policy {name!r}, which does not exist"
     document.object_to(("sop", "approval", "default_policy"), "unknown-policy", message, _meant(name, known))

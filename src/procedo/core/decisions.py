@@ -148,7 +148,7 @@ def approve_by_policy(draft: Draft) -> bool:
     """
     opened = [event.gate.id for event in draft.events if isinstance(event, m.GateOpened)]
     for gate in (draft.run.gates[gate_id] for gate_id in opened):
-        policy = None if gate.policy is None else draft.moment.policy(gate.policy)
+        policy = draft.moment.policy(gate.policy) if draft.step(gate.step).policy == gate.policy else None
         asks = gate.kind in (GateKind.APPROVAL, GateKind.CHECKPOINT)
         if draft.run.end is None and gate.open and asks and policy is not None and policy.auto_approve:
             by = Principal(Source.SYSTEM, f"policy {policy.name}", PrincipalKind.SYSTEM)
@@ -193,7 +193,14 @@ def _resolve(draft: Draft, gate: Gate, command: m.Decide, value: Json) -> None:
     amended = command.value if command.verdict is Verdict.AMEND else None
     draft.emit(
         m.GateResolved(
-            gate.id, command.verdict, command.by, command.comment, amended, value_digest, lasting=command.lasting
+            gate.id,
+            command.verdict,
+            command.by,
+            command.comment,
+            amended,
+            value_digest,
+            lasting=command.lasting,
+            policy=gate.policy or "",
         )
     )
     _carry_out(draft, gate, command.verdict, command.by, command.comment, value)

@@ -36,7 +36,9 @@ class Moment:
 
     def policy(self, name: str | None) -> Policy | None:
         """The policy of that name as it is configured now; None when it is missing."""
-        return self.default_policy if name is None else self.policies.get(name)
+        if name is None or name == self.default_policy.name:
+            return self.default_policy
+        return HUMAN if name == HUMAN.name else self.policies.get(name)
 
 
 def output_of(run: Run, execution_id: str) -> Json:

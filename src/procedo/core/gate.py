@@ -92,6 +92,11 @@ class Gate:
     withdrawn: str = ""
 
     @property
+    def named_policy(self) -> str | None:
+        """The policy that it stands under, unless that is the built-in rule that a person decides."""
+        return None if self.policy in (None, "human") else self.policy
+
+    @property
     def live(self) -> bool:
         """True until it is answered or withdrawn."""
         return self.verdict is None and not self.withdrawn

@@ -68,7 +68,7 @@ class AutoApproved:
 
 @dataclass(frozen=True, slots=True)
 class GateResolved:
-    """A gate has its answer. `value` is the amended value where the answer was to amend."""
+    """A gate has its answer, under the policy of that name. `value` is the amended value where it was to amend."""
 
     gate_id: str
     verdict: Verdict
@@ -78,6 +78,7 @@ class GateResolved:
     value_digest: str = ""
     lasting: bool = False
     expired: bool = False
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,8 @@ def open_gate(
     except MissingValue as error:
         draft.emit(m.RunFailed(f"the prompt of step {step.number}: {error}"))
         return
-    policy = policy or step.policy
+    # The name of the default policy is kept: making another one the default opens no gate that is waiting.
+    policy = policy or step.policy or draft.moment.default_policy.name
     gate_id = f"{run.id}.g{run.gate_count + 1}"
     gate = Gate(
         id=gate_id,

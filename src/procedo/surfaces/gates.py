@@ -65,8 +65,8 @@ def gate_view(
         "since": stamp(gate.waiting_since),
         "revision": gate.revision,
     }
-    if gate.policy is not None:
-        view["policy"] = gate.policy
+    if gate.named_policy is not None:
+        view["policy"] = gate.named_policy
     if gate.due_at is not None:
         view["due_at"] = stamp(gate.due_at)
     if step.edit is not None and gate.kind is GateKind.CHECKPOINT:

@@ -47,6 +47,8 @@ VERBS: Final = (
         ("graph", "graph", "a procedure or a run as a drawing"),
         ("check", "check", "every mistake in the procedures, with its line"),
         ("test", "test", "rehearse a procedure without a model"),
+        ("manual", "manual", "every key and field of the files"),
+        ("schema", "schema", "JSON Schemas of the files, for editors"),
     ),
     *_verbs(
         "Runs",
@@ -101,6 +103,9 @@ def _common(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="the workspace (else PROCEDO_WORKSPACE, else the nearest folder upwards with procedo.toml or sops/)",
     )
+    group.add_argument(
+        "--token", metavar="SECRET", help="act as the holder of this token, with its roles (better: PROCEDO_TOKEN=…)"
+    )
     group.add_argument("--json", action="store_true", help="print JSON; errors too, on standard error")
     group.add_argument("-h", "--help", action="help", help="show this help")
 
@@ -139,7 +144,7 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """The options before the verb, and the verb with everything behind it."""
     at = 0
     while at < len(argv) and argv[at].startswith("-"):
-        at += 2 if argv[at] == "--workspace" else 1
+        at += 2 if argv[at] in {"--workspace", "--token"} else 1
     return list(argv[:at]), list(argv[at:])
 
 
