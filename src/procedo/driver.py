@@ -26,7 +26,7 @@ __all__ = ["Delegate", "Driver"]
 
 _WATCH_S: Final = 2.0
 """How often a running capability looks whether its execution is still wanted, if no commit wakes it, in seconds."""
-_TRY_LATER: Final = frozenset({"deferred", "key_in_use", "not_delivered", "window_used_up"})
+_TRY_LATER: Final = frozenset({"deferred", "key_in_use", "not_delivered", "put_down", "window_used_up"})
 
 _CLAIMS: Final = 1 << 20
 """More claims than one job ever gets."""

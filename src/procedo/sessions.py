@@ -4,12 +4,13 @@ What happens is told to the engine by commands with the claim's fence. An agent 
 is a failed attempt whose record names it as intended and nobody as acting; no model or tool is called.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from procedo.agents.brief import brief_of
 from procedo.agents.contract import Contract
-from procedo.agents.ending import Ending
+from procedo.agents.ending import Ending, PutDown
 from procedo.agents.journal import Journal
 from procedo.agents.ledger import StoreLedger
 from procedo.agents.limits import Limits
@@ -58,15 +59,25 @@ class _Work:
 class Sessions:
     """Carries out executions that belong to agents of the registry."""
 
-    def __init__(self, workbench: Workbench, runs: Runs, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        workbench: Workbench,
+        runs: Runs,
+        store: Store,
+        clock: Clock,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._workbench = workbench
         self._runs = runs
         self._store = store
         self._clock = clock
         self._ledger = StoreLedger(store)
+        self._stopping = stopping
 
     async def carry_out(self, claim: Claim, snapshot: Snapshot, execution: Execution) -> None:
         """Bring an execution to its end or to its next question."""
+        if self._stopping():
+            raise PutDown
         run = snapshot.run
         known = await self._store.read(lambda reader: reader.session(run.id, execution.id))
         work = _Work(claim, snapshot, execution, await self._delegation(run, execution), known)
@@ -112,7 +123,7 @@ class Sessions:
                 runner=contract.runner,
                 scripted=contract.provider.scripted,
             )
-            journal = await Journal.open(self._store, self._clock, row, work.known)
+            journal = await Journal.open(self._store, self._clock, row, work.known, self._stopping)
             limits = Limits(contract, journal, self._ledger, self._clock)
             turns = Turns(contract, journal, model, limits, self._clock)
             questions = Questions(contract.actor, await self._gates(work.run.id, work.execution.id))

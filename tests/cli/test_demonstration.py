@@ -20,7 +20,7 @@ def test_the_demonstration_runs_to_its_end(performed: tuple[Done, Path]) -> None
     value = done.value
     assert value["ok"] is True
     assert value["skipped"] == []
-    assert len(value["shown"]) == 7
+    assert len(value["shown"]) == 9
     assert value["output"] == {"url": "https://example.org/news/2.4.0"}
 
 
@@ -34,6 +34,8 @@ def test_people_see_what_happens(tmp_path: Path) -> None:
         "SIGKILL to process",
         "[y/N] y",
         "exit code 3",
+        "May reviewer call archive__file_review in step 3?",
+        "in the middle of the call",
         "records of 1 runs: intact",
         "Refused.",
         "Nothing was decided: a call of the model decides nothing.",
@@ -50,8 +52,22 @@ def test_people_see_what_happens(tmp_path: Path) -> None:
         ("2.1", "completed"),
         ("3.1", "completed"),
         ("4.1", "completed"),
+        ("5.1", "completed"),
     ]
-    assert [(gate["verdict"], gate["comment"]) for gate in history["gates"]] == [("approve", "seen with the team")]
+    assert [(gate["kind"], gate["verdict"], gate["comment"]) for gate in history["gates"]] == [
+        ("tool_call", "approve", "the archive is public"),
+        ("approval", "approve", "seen with the team"),
+    ]
+    (transcript,) = workspace.json("show", run["run_id"], "--step", "3")
+    assert (transcript["session"]["state"], transcript["session"]["scripted"]) == ("completed", True)
+    calls = [entry for entry in transcript["entries"] if entry["entry"] == "call"]
+    # The first call was cut off by the kill and repeated, as its tool is declared; the second acted once.
+    assert [(c["offered"], c["outcome"], c["verdict"], c["attempts"]) for c in calls] == [
+        ("archive__look_up", "success", "auto", 2),
+        ("archive__file_review", "success", "ask", 1),
+        ("step_output", "success", "", 0),
+    ]
+    assert (Path(kept[1]) / "reviews.md").read_text() == "2.4.0: clear, and in the usual form\n"
 
 
 @pytest.mark.requirement("demo")

@@ -8,6 +8,7 @@ from session_bench import ASKABLE, Bench, Desk, Hands, Talk, answer, call, confi
 
 from procedo.core.session import CallState, SessionState
 from procedo.core.state import GateKind, Status, Verdict
+from procedo.errors import Refused
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("session-stops")]
 
@@ -170,3 +171,31 @@ async def test_a_failed_attempt_is_tried_again_in_a_session_of_its_own(bench: Be
     assert [(s.execution_id, s.state) for s in (first, second)] == [("1.1", "failed"), ("1.2", "completed")]
     assert [len(messages) for messages in talk.heard] == [1, 1]
     assert "Attempt 2: the attempt before failed" in repr(talk.heard[1])
+
+
+async def test_a_process_that_ends_puts_its_session_down_between_two_steps(bench: Bench) -> None:
+    """The call under way comes to its end, the next one is not begun, and another process does it."""
+    ends = False
+
+    async def last(**_: object) -> str:
+        nonlocal ends
+        ends = True
+        return "done"
+
+    write = call("file_write", path="a", content="b")
+    hands = Hands({"http_request": last, "file_write": answer})
+    talk = Talk([said(POST, write), said("fine")])
+    async with bench.opened(talk, hands, stopping=lambda: ends) as desk:
+        await desk.start()
+        claim = await desk.claim()
+        assert claim is not None
+        with pytest.raises(Refused, match="put down"):
+            await desk.driver.perform(claim)
+        transcript = await desk.transcript()
+        assert transcript.session.state is SessionState.RUNNING
+        assert [row.outcome for row in transcript.calls] == ["success", None]
+        run_id = desk.run_id
+    bench.clock.pass_by(60)
+    async with bench.opened(Talk([said("fine")]), hands, run_id=run_id) as desk:
+        assert (await desk.work()).run.status is Status.COMPLETED
+    assert [name for name, _ in hands.made] == ["http_request", "file_write"]

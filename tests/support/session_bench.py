@@ -305,6 +305,7 @@ class Bench:
         *,
         store: Store | None = None,
         run_id: str = "",
+        stopping: Callable[[], bool] = lambda: False,
     ) -> AsyncIterator[Desk]:
         """The workspace as a new process sees it. A store that is given stays open."""
         settings = load(self.root)
@@ -314,7 +315,7 @@ class Bench:
             spoken = talk if isinstance(talk, Talk) or talk is None else Talk(list(talk))
             held = hands if isinstance(hands, Hands) or hands is None else Hands(hands)
             place = Place(Registry(settings, self.environ), spoken, held)
-            sessions = Sessions(place, app.runs, kept, self.clock)
+            sessions = Sessions(place, app.runs, kept, self.clock, stopping)
             yield Desk(app, Driver(app.runs, kept, app.capabilities, sessions.carry_out), place, run_id)
         finally:
             if store is None:

@@ -3,13 +3,14 @@
 Only the holder of the newest claim writes; everybody else is told so by a `Conflict`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import anyio
 
+from procedo.agents.ending import PutDown
 from procedo.core.model import EMPTY, Json
 from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow, cut_off
 from procedo.ports import Clock, Store
@@ -20,7 +21,7 @@ __all__ = ["Journal"]
 class Journal:
     """What is stored of one session, and how more is added to it."""
 
-    def __init__(self, store: Store, clock: Clock, known: Transcript) -> None:
+    def __init__(self, store: Store, clock: Clock, known: Transcript, stopping: Callable[[], bool]) -> None:
         self._store = store
         self._clock = clock
         self.head = known.session
@@ -28,15 +29,28 @@ class Journal:
         self.turns = {turn.turn: turn for turn in known.turns}
         self.calls = {(call.turn, call.index): call for call in known.calls}
         self._since = clock.now()
+        self._stopping = stopping
+
+    def check_going_on(self) -> None:
+        """Raises `PutDown` when this process ends, and nothing further is to be begun in it."""
+        if self._stopping():
+            raise PutDown
 
     @classmethod
-    async def open(cls, store: Store, clock: Clock, row: SessionRow, known: Transcript | None) -> "Journal":
+    async def open(
+        cls,
+        store: Store,
+        clock: Clock,
+        row: SessionRow,
+        known: Transcript | None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> "Journal":
         """Take a session over under the claim and contract of `row`, or begin it.
 
         A request that was under way when its process ended has used tokens that nobody counted.
         """
         if known is None:
-            journal = cls(store, clock, Transcript(row))
+            journal = cls(store, clock, Transcript(row), stopping)
             await journal.write()
             return journal
         head = replace(known.session, fence=row.fence)
@@ -50,7 +64,7 @@ class Journal:
             unmeasured=head.unmeasured + lost,
             unpriced=head.unpriced + lost,
         )
-        journal = cls(store, clock, replace(known, session=head))
+        journal = cls(store, clock, replace(known, session=head), stopping)
         await journal.write(turns=[replace(turn, lost=True) for turn in known.turns if not turn.answered])
         return journal
 

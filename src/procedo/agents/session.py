@@ -75,6 +75,7 @@ class Session:
         if not self._journal.messages:
             await self._say(first_request(seed.instructions, seed.context))
         while True:
+            self._journal.check_going_on()
             last = load(self._journal.messages[-1])
             ending = await (self._turns.take() if isinstance(last, ModelRequest) else self._react(last))
             if ending is not None:

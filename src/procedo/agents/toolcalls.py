@@ -187,6 +187,7 @@ class ToolCalls:
         actor = self._contract.actor
         effect = f"{actor.run}:{actor.execution}:{call.key}"
         async with self._slots:
+            self._journal.check_going_on()
             now = self._clock.now()
             limited = limit is not None and not only_reads(tool, call.arguments)
             if limited and not await self._ledger.take_action(actor.acting, effect, limit or 0, now):

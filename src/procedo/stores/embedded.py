@@ -45,6 +45,19 @@ class Embedded:
         self._concurrency = concurrency
         self._owner = uuid.uuid4().hex
         self._at_work = 0
+        self._stopping = False
+
+    @property
+    def stopping(self) -> bool:
+        """True once nothing further is to be begun here: a long job puts its work down between two steps."""
+        return self._stopping
+
+    async def put_down(self, seconds: float) -> None:
+        """Claim nothing more, and wait until what is at hand has ended or was put down, at most so many seconds."""
+        self._stopping = True
+        with anyio.move_on_after(seconds):
+            while self._at_work:
+                await self._store.changed(_GLANCE_S)
 
     async def install(self) -> None:
         """See `Carrier.install`. The jobs' table is part of the store's schema."""
@@ -76,6 +89,8 @@ class Embedded:
 
     async def _next_claim(self) -> Claim:
         while True:
+            if self._stopping:
+                await anyio.sleep_forever()
             try:
                 now = self._clock.now()
                 due = await self._due(now)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from procedo.errors import ProcedoError
 from procedo.surfaces.cli.output import Output
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from procedo.runs import Surface
 
 __all__ = ["Call"]
+
+_PUT_DOWN_S: Final = 30.0
+"""How long a command stays for the step of a session that is under way, so that it need not be called interrupted."""
 
 
 def _plain(group: ExceptionGroup[Exception]) -> Exception:
@@ -62,6 +65,8 @@ class Call:
                 except ProcedoError as error:
                     # Raised below: leaving the worker's task group would wrap it.
                     refusal = error
+                if worker:
+                    await app.carrier.put_down(_PUT_DOWN_S)
         except ExceptionGroup as group:
             raise _plain(group) from group
         if refusal is not None:

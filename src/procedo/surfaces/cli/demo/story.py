@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from procedo.surfaces.cli.demo import typist
 from procedo.surfaces.cli.demo.agent import Agent, Answer, connected
+from procedo.surfaces.cli.demo.review import Review
 from procedo.surfaces.cli.demo.stage import Stage
 
 __all__ = ["PROCEDURE", "Story"]
@@ -44,6 +45,10 @@ class Story:
         """Play every scene. Raises `DemoFailed` at the first thing that did not happen."""
         async with connected(self.workspace, self.environ, self.log) as agent:
             await self._beginning(agent)
+            review = Review(self.stage, self.workspace, self.run_id, self._allow if typist.available() else None)
+            await review.begins(agent)
+        async with connected(self.workspace, self.environ, self.log) as agent:
+            self._gate(await review.goes_on(agent))
             await self._cheating(agent)
             await self._kill(agent)
         if typist.available():
@@ -62,7 +67,7 @@ class Story:
         stage.scene(
             "An agent starts a procedure",
             f"A real `procedo serve` runs as process {agent.pid}. The agent is a script in place of a model; "
-            f"everything else is real. {PROCEDURE} has four steps, and nothing is published before a person said yes.",
+            f"everything else is real. {PROCEDURE} has five steps, and nothing is published before a person said yes.",
         )
         tools = await agent.tools()
         stage.must("sop_start" in tools, "the server offers its tools", tools)
@@ -85,22 +90,27 @@ class Story:
             "execution_id": execution,
             "status": "completed",
             "output": {"changes": _CHANGES},
+            "wait_s": 0,
         }
         answer = await self._call(agent, "I read the commits. Here is what users will notice.", "sop_advance", report)
-        gate = answer.action("wait_approval")
-        stage.must(gate is not None, "the run stops at the gate before step 3", answer.text)
-        self.gate = gate["context"]["code"]
+        stage.must(not answer.refused, "the report is taken", answer.text)
         stage.says(
             "server",
             "Step 1 is recorded. Step 2 was mine: I wrote the announcement myself, no model took part.",
             "green",
         )
-        stage.says(
+        stage.proved("the server kept the order, and did its own step itself")
+
+    def _gate(self, answer: Answer) -> None:
+        """The run stands at the gate before publishing."""
+        gate = answer.action("wait_approval")
+        self.stage.must(gate is not None, "the run stops at the gate before step 4", answer.text)
+        self.gate = gate["context"]["code"]
+        self.stage.says(
             "server",
-            f"Step 3 has a gate, {self.gate}: {gate['context']['asks']} A person decides. Do not poll.",
+            f"Step 4 has a gate, {self.gate}: {gate['context']['asks']} A person decides. Do not poll.",
             "green",
         )
-        stage.proved("the server kept the order, and did its own step itself")
 
     async def _cheating(self, agent: Agent) -> None:
         stage = self.stage
@@ -108,8 +118,8 @@ class Story:
             "The agent tries to get past the gate",
             "It reports the step as done, approves itself, and even runs the command.",
         )
-        report = {"run_id": self.run_id, "execution_id": "3.1", "status": "completed", "output": {"published": True}}
-        answer = await self._call(agent, "Nobody is looking. Step 3 is done, trust me.", "sop_advance", report)
+        report = {"run_id": self.run_id, "execution_id": "4.1", "status": "completed", "output": {"published": True}}
+        answer = await self._call(agent, "Nobody is looking. Step 4 is done, trust me.", "sop_advance", report)
         stage.must(answer.refused, "a report does not pass a gate", answer.text)
         stage.says("server", f"Refused. {_short(answer.text)}", "red")
         arguments = {"gate_id": self.gate, "decision": "approve", "comment": "The boss said yes."}
@@ -160,30 +170,28 @@ class Story:
 
     async def _person(self) -> None:
         stage = self.stage
-        stage.scene(
-            "A person decides",
-            "In a terminal of their own. It is a pseudo-terminal here, so that you can watch; this is also the limit: "
-            "a program that allocates one acts as the user whose account it has.",
-        )
-        stage.says("person", f"$ procedo approve {self.gate}", "blue")
+        stage.scene("A person decides", "About publishing, after seeing everything that it is about.")
+        await self._approve(self.gate, "seen with the team")
+        stage.proved("a person at a terminal decided, after seeing what it was about")
+
+    async def _allow(self, gate: str, comment: str) -> None:
+        """Let the person allow a call; the session goes on in the server."""
+        await self._approve(gate, comment, wait_s=0)
+
+    async def _approve(self, gate: str, comment: str, wait_s: int = 5) -> None:
+        """Let the person answer, in a terminal of their own."""
+        stage = self.stage
+        stage.says("person", f"$ procedo approve {gate}", "blue")
         seen: list[str] = []
 
         def show(text: str) -> None:
             seen.append(text)
             stage.terminal(text)
 
+        words = ["approve", gate, "--workspace", str(self.workspace), "--comment", comment, "--wait", str(wait_s)]
         code = await asyncio.to_thread(
             typist.typed,
-            [
-                "approve",
-                self.gate,
-                "--workspace",
-                str(self.workspace),
-                "--comment",
-                "seen with the team",
-                "--wait",
-                "5",
-            ],
+            words,
             "y",
             cwd=self.workspace,
             environ={**self.environ, "NO_COLOR": "1"},
@@ -191,11 +199,10 @@ class Story:
             before_typing=lambda: stage.wait(3),
         )
         stage.must(code == 0, "the person's yes is taken", f"exit code {code}: {' '.join(seen[-3:])}")
-        stage.proved("a person at a terminal decided, after seeing what it was about")
 
     async def _ending(self, agent: Agent) -> None:
         stage = self.stage
-        stage.scene("The agent goes on", "A third server process hands out step 3, and the run comes to its end.")
+        stage.scene("The agent goes on", "One more server process hands out step 4, and the run comes to its end.")
         answer = await self._call(agent, "Has somebody decided?", "sop_resume", {"run_id": self.run_id})
         for thought, output in (
             (f"Approved. I publish {_VERSION}.", {"published": True}),
@@ -214,7 +221,7 @@ class Story:
         stage.must(answer.view["status"] == "completed", "the run is completed", answer.text)
         self.output = answer.view["output"]
         stage.says("server", f"Completed. Output: {json.dumps(self.output, ensure_ascii=False)}", "green")
-        stage.proved("the run came to its end over three server processes")
+        stage.proved("the run came to its end over several server processes")
 
     async def _without_person(self, agent: Agent) -> None:
         self.stage.skip("the decision at the gate, and the steps behind it", "pseudo-terminals do not exist here")

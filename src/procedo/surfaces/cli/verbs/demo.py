@@ -1,14 +1,17 @@
 """Starts a real server in a temporary workspace, walks a shipped procedure through it, and shows what happens.
 
-An agent tries to pass a gate and is refused, the server is killed in the middle and started again, a person decides
-in a terminal, and the record is verified. No network and no model are needed. Exit code 0 means that everything
+Another agent's step runs in the server, which is killed in the middle of it; that agent asks a person before it acts.
+The agent at the host tries to pass a gate and is refused, the server is killed once more, a person decides in a
+terminal, and the record is verified. No network and no model are needed. Exit code 0 means that everything
 happened as it was said.
 """
 
 import asyncio
+import json
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from argparse import ArgumentParser
 from importlib.resources import files
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.demo import archive, typist
 from procedo.surfaces.cli.demo.stage import DemoFailed, Stage
 from procedo.surfaces.cli.demo.story import PROCEDURE, Story
 
@@ -32,11 +36,23 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def _furnish(workspace: Path) -> None:
+    shipped = files("procedo.surfaces.cli.demo")
     folder = workspace / "sops" / PROCEDURE
     folder.mkdir(parents=True)
     for name in ("SOP.toml", "SOP.md"):
-        shipped = files("procedo.surfaces.cli.demo").joinpath("sops", PROCEDURE, name)
-        (folder / name).write_text(shipped.read_text(encoding="utf-8"), encoding="utf-8")
+        text = shipped.joinpath("sops", PROCEDURE, name).read_text(encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
+    text = shipped.joinpath("reviewer.toml").read_text(encoding="utf-8")
+    (workspace / "reviewer.toml").write_text(text, encoding="utf-8")
+    text = shipped.joinpath("procedo.toml").read_text(encoding="utf-8")
+    for mark, path in (("@PYTHON@", sys.executable), ("@ARCHIVE@", archive.__file__)):
+        text = text.replace(f'"{mark}"', json.dumps(path))
+    if not typist.available():
+        # Nobody can be shown answering, so nobody is asked.
+        text = text.replace("always_ask = ", "# always_ask = ").replace(
+            '["archive__look_up"]', '["archive__look_up", "archive__file_review"]'
+        )
+    (workspace / "procedo.toml").write_text(text, encoding="utf-8")
 
 
 def _environ(call: Call) -> dict[str, str]:
