@@ -1,12 +1,16 @@
-"""The Chromium of the system, driven by playwright, with a fresh profile for each test."""
+"""The Chromium of the system, driven by playwright, with a fresh profile for each visit."""
 
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from browsing import Screen
 from http_server import served
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
 
 # Tests that need a browser say so where there is none; under PROCEDO_CI=1 that is a failure.
 pytest.importorskip("playwright.async_api", reason="playwright is not installed: pip install 'procedo[browser]'")
@@ -23,18 +27,31 @@ FLAGS = [
 ]
 
 
-@pytest.fixture
-async def screen(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Screen]:
-    """A server without tokens, and a browser."""
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """As everywhere, and as long as the browser lives."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def chromium(anyio_backend: str) -> AsyncIterator["Browser"]:
+    """A browser; each visit has a profile of its own in it."""
     from playwright.async_api import async_playwright
 
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: apt-get install chromium")
-    place = tmp_path / "place"
-    place.mkdir()
-    async with served(place, protected=False) as server, async_playwright() as driver:
+    async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
         try:
-            yield Screen(browser, server, tmp_path / "pictures")
+            yield browser
         finally:
             await browser.close()
+
+
+@pytest.fixture
+async def screen(tmp_path: Path, chromium: "Browser") -> AsyncIterator[Screen]:
+    """A server without tokens, and the browser."""
+    place = tmp_path / "place"
+    place.mkdir()
+    async with served(place, protected=False) as server:
+        yield Screen(chromium, server, tmp_path / "pictures")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mcp_host import workspace
-from stdio_process import BOUND_S, HELLO, READY, SERVER, answer, call, pipes, say, served, started
+from stdio_process import BOUND_S, HELLO, READY, SERVER, answer, call, forked, pipes, say, served, started
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
@@ -43,7 +43,7 @@ def test_the_server_ends_cleanly_and_nothing_is_lost(
         assert stdout.read() == ""
         assert process.stderr is not None
         assert process.stderr.read() == ""
-    with served(tmp_path) as process:
+    with forked(tmp_path) as process:
         say(process, HELLO, READY, call(2, "sop_resume", run_id=run_id))
         view = answer(process, 2)["structuredContent"]
         assert (view["status"], view["actions"][0]["execution_id"]) == ("running", "1.1")

@@ -1,8 +1,6 @@
 """A real server is killed while a session works in it, and another one goes on."""
 
 import asyncio
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +8,11 @@ from typing import Any
 
 import pytest
 from chat_server import called, said
+from commands import Workspace
+from forked import Piped
 from moments import Moments, moments
 from session_bench import IDA, config
-from stdio_process import BOUND_S, HELLO, READY, answer, call, say, served
+from stdio_process import BOUND_S, HELLO, READY, Process, answer, call, forked, say, served
 from wholeness import whole
 
 from procedo.app import open_app
@@ -59,7 +59,11 @@ lease = "1s"
     (sop / "SOP.md").write_text("## Steps\n\n" + (steps or "1. **Pay** — Pay ida.\n   - agent: reviewer\n"))
 
 
-def start(process: "subprocess.Popen[str]", wait_s: float = 0) -> str:
+def working(folder: Path) -> Piped:
+    return forked(folder, agents=True)
+
+
+def start(process: Process, wait_s: float = 0) -> str:
     say(process, HELLO, READY)
     answer(process, 1)
     say(process, call(2, "sop_start", name="pay", inputs={}, wait_s=wait_s))
@@ -67,12 +71,12 @@ def start(process: "subprocess.Popen[str]", wait_s: float = 0) -> str:
     return run_id
 
 
-def kill(process: "subprocess.Popen[str]") -> None:
+def kill(process: Process) -> None:
     process.kill()
     process.wait(BOUND_S)
 
 
-def status(process: "subprocess.Popen[str]", run_id: str, number: int, wait_s: float = 40) -> Any:
+def status(process: Process, run_id: str, number: int, wait_s: float = 40) -> Any:
     say(process, call(number, "sop_status", run_id=run_id, wait_s=wait_s))
     return answer(process, number)["structuredContent"]
 
@@ -97,17 +101,6 @@ def looked(folder: Path, run_id: str) -> Transcript:
             return found
 
     return asyncio.run(go())
-
-
-def verified(folder: Path) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "procedo", "audit", "verify", "--workspace", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
-    )
-    return done.returncode, done.stderr
 
 
 def first_request(now: Moments) -> None:
@@ -143,12 +136,12 @@ def test_a_killed_session_goes_on_with_at_most_one_effect(
 ) -> None:
     with moments(tmp_path / "ledger", CALLS, FINAL) as now:
         workspace(tmp_path, now)
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             run_id = start(process)
             reach(now)
             kill(process)
         now.off()
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             say(process, HELLO, READY)
             answer(process, 1)
             if verdict is not None:
@@ -165,10 +158,11 @@ def test_a_killed_session_goes_on_with_at_most_one_effect(
         ("s__pay", CallState.DONE, outcome),
     ]
     assert transcript.session.unmeasured == (1 if verdict is None else 0)
-    assert verified(tmp_path) == (0, "")
+    verified = Workspace(tmp_path).run("audit", "verify")
+    assert (verified.code, verified.err) == (0, "")
 
 
-def finished(process: "subprocess.Popen[str]", now: Moments, run_id: str) -> Any:
+def finished(process: Process, now: Moments, run_id: str) -> Any:
     """Let everything go on until the run ends."""
     with now.all_pass():
         return status(process, run_id, 9)
@@ -177,12 +171,12 @@ def finished(process: "subprocess.Popen[str]", now: Moments, run_id: str) -> Any
 def test_a_parked_session_outlives_its_server_and_asks_once(tmp_path: Path) -> None:
     with moments(tmp_path / "ledger", CALLS, FINAL) as now:
         workspace(tmp_path, now, ask="s__pay")
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             run_id = start(process)
             with now.all_pass():
                 assert status(process, run_id, 3)["status"] == "waiting_approval"
             kill(process)
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             say(process, HELLO, READY)
             answer(process, 1)
             assert status(process, run_id, 3, 0)["status"] == "waiting_approval"
@@ -199,12 +193,12 @@ def test_a_parked_session_outlives_its_server_and_asks_once(tmp_path: Path) -> N
 def test_a_kill_right_behind_the_models_answer_leaves_at_most_one_effect(tmp_path: Path) -> None:
     with moments(tmp_path / "ledger", CALLS, FINAL) as now:
         workspace(tmp_path, now)
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             run_id = start(process)
             assert now.following() == "asked"
             now.on()
             kill(process)
-        with served(tmp_path) as process, now.all_pass():
+        with working(tmp_path) as process, now.all_pass():
             say(process, HELLO, READY)
             answer(process, 1)
             view = status(process, run_id, 3)
@@ -219,7 +213,7 @@ def test_a_kill_right_behind_the_models_answer_leaves_at_most_one_effect(tmp_pat
 def test_a_cancelled_run_stops_the_tool_that_works_for_it_and_takes_no_late_result(tmp_path: Path) -> None:
     with moments(tmp_path / "ledger", CALLS, FINAL) as now:
         workspace(tmp_path, now)
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             run_id = start(process)
             now.until("called")
             say(process, call(5, "sop_cancel", run_id=run_id, reason="enough"))
@@ -247,7 +241,7 @@ def test_shutting_down_is_no_cancellation_and_leaves_no_process(tmp_path: Path) 
             now.wait_gone()
         session = looked(tmp_path, run_id).session
         assert session.state is SessionState.RUNNING
-        with served(tmp_path) as process:
+        with working(tmp_path) as process:
             say(process, HELLO, READY)
             answer(process, 1)
             assert status(process, run_id, 3)["status"] == "waiting_approval"
@@ -259,7 +253,7 @@ def test_shutting_down_is_no_cancellation_and_leaves_no_process(tmp_path: Path) 
 def test_work_goes_on_when_the_host_drops_its_call_and_another_process_takes_it_over(tmp_path: Path) -> None:
     with moments(tmp_path / "ledger", CALLS, FINAL) as now:
         workspace(tmp_path, now)
-        with served(tmp_path) as first, served(tmp_path) as second:
+        with working(tmp_path) as first, working(tmp_path) as second:
             run_id = start(first)
             say(first, call(3, "sop_status", run_id=run_id, wait_s=40))
             assert now.following() == "asked"

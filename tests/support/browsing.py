@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "Visit"]
 
-BOUND_MS = 15_000
+BOUND_MS = 60_000
 
 
 @dataclass

@@ -30,7 +30,7 @@ START_S: Final = 120.0
 # What is imported late in the product, and by nearly every command.
 LATE: Final = ("jsonschema", "markdown_it", "sqlite3")
 # What few commands need, and what takes long.
-LEFT: Final = ("procedo.__main__", "procedo.agents")
+AGENTS: Final = "procedo.agents"
 
 
 class Forked:
@@ -38,7 +38,7 @@ class Forked:
 
     `streams` are the file descriptors of its input, output and errors; they stay the caller's as well. With
     `terminal` the last of them is a terminal and becomes the session's own; in the `background` of that terminal
-    the command runs behind the session's first process.
+    the command runs behind the session's first process. What `agents` need is imported before as well, if asked for.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Forked:
         environ: Mapping[str, str],
         terminal: bool = False,
         background: bool = False,
+        agents: bool = False,
     ) -> None:
         order = {
             "words": list(words),
@@ -60,7 +61,7 @@ class Forked:
         }
         self._keeper, far = socket.socketpair()
         with far:
-            socket.send_fds(_ready(), [b"."], [far.fileno(), *streams])
+            socket.send_fds(_ready(agents), [b"."], [far.fileno(), *streams])
         self._keeper.settimeout(START_S)
         self._keeper.sendall(json.dumps(order).encode() + b"\n")
         self.pid = int(self._line())
@@ -107,10 +108,10 @@ class Forked:
 class Piped(Forked):
     """A command at the end of three pipes of text, to be used as `subprocess.Popen` is."""
 
-    def __init__(self, words: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, words: Sequence[str], *, cwd: Path, environ: Mapping[str, str], agents: bool = False) -> None:
         (keys, into), (out, printed), (err, complained) = os.pipe(), os.pipe(), os.pipe()
         try:
-            super().__init__(words, (keys, printed, complained), cwd=cwd, environ=environ)
+            super().__init__(words, (keys, printed, complained), cwd=cwd, environ=environ, agents=agents)
         finally:
             for fd in (keys, printed, complained):
                 os.close(fd)
@@ -126,13 +127,13 @@ class Piped(Forked):
 
 
 @functools.cache
-def _ready() -> socket.socket:
+def _ready(agents: bool) -> socket.socket:
     """The way to the process that forks; it ends when this end is closed."""
     near, far = socket.socketpair()
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     with far:
         process = subprocess.Popen(
-            [sys.executable, "-W", "error", __file__, str(far.fileno())],
+            [sys.executable, "-W", "error", __file__, str(far.fileno()), *([AGENTS] if agents else [])],
             pass_fds=[far.fileno()],
             stdin=subprocess.DEVNULL,
             env=environ,
@@ -150,14 +151,14 @@ def _ready() -> socket.socket:
 # --- the process that forks ----------------------------------------------------------------------
 
 
-def _import_all() -> None:
+def _import_all(agents: bool) -> None:
     for name in LATE:
         importlib.import_module(name)
     import procedo
     from procedo.sopfile.cel import compile_expression
 
     for module in pkgutil.walk_packages(procedo.__path__, "procedo."):
-        if not module.name.startswith(LEFT):
+        if module.name != "procedo.__main__" and (agents or not module.name.startswith(AGENTS)):
             importlib.import_module(module.name)
     compile_expression("1")
 
@@ -219,7 +220,7 @@ def _serve(way: int) -> None:
 
 
 if __name__ == "__main__":
-    _import_all()
+    _import_all(AGENTS in sys.argv)
     gc.collect()
     gc.freeze()  # the pages of what is imported stay shared
     _serve(int(sys.argv[1]))

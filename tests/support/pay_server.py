@@ -4,43 +4,41 @@
 the ledger and says `acted`; told again it answers. `look` answers at once. A closed connection means: stay like this.
 """
 
+import socket
 import sys
+import threading
 from pathlib import Path
 
-import anyio
-from mcp.server import Server
-from mcp.server.stdio import stdio_server
-from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent, Tool
+from spoken_by_hand import Message, said, serve
 
 PORT, LEDGER = int(sys.argv[1]), Path(sys.argv[2])
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "additionalProperties": False}
 
 
-async def list_tools(ctx: object, params: PaginatedRequestParams | None) -> ListToolsResult:
-    return ListToolsResult(tools=[Tool(name=n, description=f"To {n}.", input_schema=SCHEMA) for n in ("look", "pay")])
+def list_tools(params: Message) -> Message:
+    return {"tools": [{"name": n, "description": f"To {n}.", "inputSchema": SCHEMA} for n in ("look", "pay")]}
 
 
-async def call_tool(ctx: object, params: CallToolRequestParams) -> CallToolResult:
-    if params.name == "pay":
-        await pay(str((params.arguments or {}).get("to")))
-    return CallToolResult(content=[TextContent(type="text", text=f"{params.name}: done")])
+def call_tool(params: Message) -> Message:
+    if params["name"] == "pay":
+        pay(str(params.get("arguments", {}).get("to")))
+    return said(f"{params['name']}: done")
 
 
-async def pay(to: str) -> None:
-    async with await anyio.connect_tcp("127.0.0.1", PORT) as line:
-        await line.send(b"called\n")
-        await line.receive()
-        with LEDGER.open("a") as ledger:  # noqa: ASYNC230  # a line of a few bytes
+def pay(to: str) -> None:
+    with socket.create_connection(("127.0.0.1", PORT)) as line:
+        line.sendall(b"called\n")
+        go_on(line)
+        with LEDGER.open("a") as ledger:
             ledger.write(f"paid {to}\n")
-        await line.send(b"acted\n")
-        await line.receive()
+        line.sendall(b"acted\n")
+        go_on(line)
 
 
-async def serve() -> None:
-    server = Server("pay", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+def go_on(line: socket.socket) -> None:
+    if not line.recv(1):
+        threading.Event().wait()
 
 
 if __name__ == "__main__":
-    anyio.run(serve)
+    serve(list_tools, call_tool)

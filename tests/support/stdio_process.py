@@ -54,9 +54,9 @@ def served(folder: Path) -> Iterator[subprocess.Popen[str]]:
                 pipe.close()
 
 
-def forked(folder: Path) -> Piped:
+def forked(folder: Path, *, agents: bool = False) -> Piped:
     """The server as `procedo serve` starts it, for tests that start many of them."""
-    return Piped(("serve",), cwd=folder, environ=Workspace(folder).environment())
+    return Piped(("serve",), cwd=folder, environ=Workspace(folder).environment(), agents=agents)
 
 
 def pipes(process: Process) -> tuple[IO[str], IO[str]]:
