@@ -1,5 +1,5 @@
 import pytest
-from definitions import compiled, problems_of, told
+from definitions import compiled, files, problems_of, told
 
 from procedo.core.model import FailureRule, Kind, Mode, OnFailure, OnTimeout, Scope
 from procedo.sopfile import compile_files
@@ -180,6 +180,54 @@ def test_misspelt_bullets_are_problems_with_their_line_and_the_nearest_key() -> 
         (13, "misspelt-bullet", "deny-tools:"),
         (14, "misspelt-bullet", "next:"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("- gate: true", (3, "misspelt-bullet", "did you mean `requires_confirmation:`?")),
+        ("- approval: human", (3, "misspelt-bullet", "did you mean `requires_confirmation:`?")),
+        ("- requires_confirmation = true", (3, "misspelt-bullet", "did you mean `requires_confirmation:`?")),
+        ("- timeout = 5m", (3, "misspelt-bullet", "did you mean `timeout:`?")),
+        ("requires_confirmation: true", (3, "stray-field", "write `- requires_confirmation: …`")),
+        ("\n   requires_confirmation: true", (4, "stray-field", "write `- requires_confirmation: …`")),
+        ("Pay.\n   gate: true", (4, "stray-field", "write `- requires_confirmation: …`")),
+        ("Pay.\n   timeout = 5m", (4, "stray-field", "write `- timeout: …`")),
+        ("- id: pay\n   requires_confirmation: true", (4, "stray-field", "write `- requires_confirmation: …`")),
+        ("- prompt: Pay?\n     kind: checkpoint", (4, "stray-field", "write `- kind: …`")),
+        ("- bring gloves\n     kind: checkpoint", (4, "stray-field", "write `- kind: …`")),
+        ("- id: pay\n     - requires_confirmation: true", (4, "nested-value", "indent it as far as `id:`")),
+        ("- id: pay\n     - gate: true", (4, "nested-value", "indent it as far as `id:`")),
+    ],
+)
+def test_a_gate_in_a_place_or_form_that_is_not_read_is_an_error_and_not_text(
+    lines: str, expected: tuple[int, str, str]
+) -> None:
+    (found,) = problems_of(files(f"1. **Pay**\n   {lines}\n"))
+    assert (found.line, found.code, found.severity) == (*expected[:2], "error")
+    assert found.hint.startswith(expected[2])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "next: open the valve",
+        "when: the alarm rings",
+        "tools: a pump and gloves",
+        "input: see the sheet",
+        "**timeout**: 5m",
+        "if x == 3 stop",
+        "```\n   requires_confirmation: true\n   ```",
+        "- bring gloves\n     - two pairs: one for you",
+        "- a == b",
+        "- **timeout** = 5m",
+        "- net = gross less tax",
+    ],
+)
+def test_lines_that_only_begin_like_a_field_stay_text(lines: str) -> None:
+    text = f"1. **Pay**\n   {lines}\n"
+    assert told(text) == []
+    assert compiled(text).steps[0].body == lines.replace("\n   ", "\n")
 
 
 @pytest.mark.parametrize(

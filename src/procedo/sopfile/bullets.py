@@ -1,10 +1,13 @@
 """Which bullets of a step are fields, which are text, and which are mistakes.
 
 A bullet whose text begins with a known key directly followed by a colon is that field. One that begins
-with nearly such a key and a colon is a problem: another case, dashes for underscores, the name that the
-field has in `SOP.toml`, a usual mistake (`reference.MISTAKEN`), or a slip of the pen: one letter for
-keys from five letters, two for keys from nine, two letters swapped. Words in `reference.ORDINARY` and
-everything else are text: `- note: bring gloves`.
+with nearly such a key and a colon, or with such a key and an equals sign, is a problem: another case, dashes
+for underscores, the name that the field has in `SOP.toml`, a usual mistake (`reference.MISTAKEN`), or a slip
+of the pen: one letter for keys from five letters, two for keys from nine, two letters swapped. Words in
+`reference.ORDINARY` and everything else are text: `- note: bring gloves`.
+
+A line without a dash is a field that lost it when its key is no ordinary word (`depends_on`), or when its
+value is one that the field takes: `timeout: 5m` is, `next: open the valve` is not.
 """
 
 import re
@@ -13,12 +16,26 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from procedo.sopfile.reference import BULLETS, MISTAKEN, ORDINARY, STEP, is_extension
+from procedo.sopfile.reference import BULLETS, MISTAKEN, ORDINARY, STEP, Type, is_extension
+from procedo.sopfile.valueforms import Unreadable
+from procedo.sopfile.values import from_bullet
 
-__all__ = ["field_of", "meant"]
+__all__ = ["dashless", "field_of", "meant"]
 
 _KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):")
-_NEAR: Final = re.compile(r"([A-Za-z][A-Za-z0-9 ._-]{0,40}?)\s*:(?!//)")
+_NEAR: Final = re.compile(r"([A-Za-z][A-Za-z0-9 ._-]{0,40}?)\s*(?::(?!//)|=(?!=))")
+_DASHLESS: Final = re.compile(r"\s*([a-z][a-z_-]*)\s*[:=](?![=/])\s*(.*?)\s*")
+_FREE: Final = frozenset({Type.TEXT, Type.JSON})
+_PLAIN: Final[Mapping[Type, re.Pattern[str]]] = MappingProxyType(
+    {
+        Type.NAME: re.compile(r"[\w.:/-]+"),
+        Type.LIST: re.compile(r"[\w.:/*-]+(\s*,\s*[\w.:/*-]+)*"),
+        Type.CONDITION: re.compile(r".*([=!<>]=|[<>]).*"),
+        Type.VERIFY: re.compile(r".*([=!<>]=|[<>]).*|capability:.*"),
+        Type.SCHEMA: re.compile(r"\{.*"),
+    }
+)
+"""What a value looks like where the field would take nearly any text."""
 
 
 def field_of(text: str) -> tuple[str, str] | None:
@@ -33,6 +50,24 @@ def meant(text: str) -> str | None:
     """The key that a bullet's text nearly begins with, or None when it is text."""
     found = _NEAR.match(text)
     return _meant(found.group(1)) if found else None
+
+
+def dashless(line: str) -> str | None:
+    """The key to write when a line of text is a field without its dash, or None."""
+    found = _DASHLESS.fullmatch(line)
+    key = _FORMS.get(_form(found.group(1))) if found else None
+    if found is None or key is None:
+        return None
+    if found.group(1) in BULLETS and ("_" in key or "-" in key):
+        return key
+    kind, value = BULLETS[key].type, found.group(2)
+    if kind in _FREE or not value or (kind in _PLAIN and not _PLAIN[kind].fullmatch(value)):
+        return None
+    try:
+        from_bullet(kind, value)
+    except Unreadable:
+        return None
+    return key
 
 
 def _form(word: str) -> str:

@@ -24,7 +24,8 @@ _ITEM: Final = re.compile(r" {0,3}\d{1,9}\.([ \t]+|$)")
 class Bullet:
     """A top-level bullet of a step: its lines [start, end), those of its first paragraph, and a fenced child.
 
-    Lines count from 0. `fence` is the content of a fence that follows the paragraph at once.
+    Lines count from 0. `fence` is the content of a fence that follows the paragraph at once, `inner` the
+    lines at which list items below it begin.
     """
 
     start: int
@@ -33,6 +34,7 @@ class Bullet:
     fence: str | None = None
     fence_end: int = 0
     nested: bool = False
+    inner: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -156,10 +158,11 @@ def _bullet(tokens: Sequence["Token"], index: int, end: int) -> Bullet:
     if not children or tokens[children[0][0]].type != "paragraph_open":
         return Bullet(start, stop, start + 1, nested=bool(children))
     text_end = _lines(tokens[children[0][0]])[1]
+    inner = tuple(_lines(token)[0] for token in tokens[index + 1 : end] if token.type == "list_item_open")
     if len(children) > 1 and tokens[children[1][0]].type == "fence":
         fence = tokens[children[1][0]]
-        return Bullet(start, stop, text_end, fence.content, _lines(fence)[1], len(children) > 2)
-    return Bullet(start, stop, text_end, nested=len(children) > 1)
+        return Bullet(start, stop, text_end, fence.content, _lines(fence)[1], len(children) > 2, inner)
+    return Bullet(start, stop, text_end, nested=len(children) > 1, inner=inner)
 
 
 def _blocks(tokens: Sequence["Token"], start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from procedo.core.model import Json
-from procedo.sopfile.bullets import field_of, meant
+from procedo.sopfile.bullets import dashless, field_of, meant
 from procedo.sopfile.outline import Bullet, Outline, StepBlock, indent_of, outline
 from procedo.sopfile.problems import Findings
 from procedo.sopfile.reference import BULLETS, Type, is_extension
@@ -143,16 +143,25 @@ class _Reader:
         known = field_of(text)
         if known is None:
             if (near := meant(text)) is not None:
-                key = text.split(":", 1)[0].strip()
-                hint = f"did you mean `{near}:`? To keep it as text put the word in bold: **{key}**:"
-                self._add("misspelt-bullet", bullet.start, f"`{key}:` is no field", hint)
+                key, sign = _key_and_sign(text)
+                hint = f"did you mean `{near}:`? To keep it as text put the word in bold: **{key}**{sign}"
+                self._add("misspelt-bullet", bullet.start, f"`{key}{sign}` is no field", hint)
             return
         key, rest = known
+        self._too_deep(bullet, key)
         value = self._value(bullet, rest, draft.taken)
         if is_extension(key):
             draft.extensions[key] = from_bullet(Type.JSON, value) if value.strip() else ""
         else:
             self._field(bullet, key, value, draft)
+
+    def _too_deep(self, bullet: Bullet, outer: str) -> None:
+        """Bullets below that of a field which are fields themselves: nothing reads them there."""
+        for at in bullet.inner:
+            found = _LOOKS_LIKE_BULLET.match(self.found.lines[at])
+            if found and (field_of(found.group(1)) or meant(found.group(1))):
+                message = f"`{found.group(1)}` stands below `{outer}:`, where it is not read"
+                self._add("nested-value", at, message, f"indent it as far as `{outer}:`")
 
     def _value(self, bullet: Bullet, rest: str, taken: set[int]) -> str:
         """The text of a bullet: its line, and lines below that are indented to it; others belong to the body."""
@@ -208,6 +217,16 @@ class _Reader:
             if known is not None:
                 hint = f"indent it by {block.offset} spaces, as the step's text"
                 self._add("stray-field", at, f"`{known[0]}:` is no bullet here, it would be text", hint)
+        below = ((bullet.start + 1, bullet.text_end) for bullet in block.bullets)
+        for at in _numbers((*block.texts, *below)):
+            if (key := dashless(self.found.lines[at])) is not None:
+                hint = f"write `- {key}: …`; to keep it as text put the word in bold"
+                self._add("stray-field", at, f"`{self.found.lines[at].strip()}` is no field without a dash", hint)
+
+
+def _key_and_sign(text: str) -> tuple[str, str]:
+    at = next(at for at, letter in enumerate(text) if letter in ":=")
+    return text[:at].strip(), text[at] if text[at] == ":" else " ="
 
 
 def _numbers(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
