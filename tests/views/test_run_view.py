@@ -18,6 +18,7 @@ from procedo.core.state import (
     GateKind,
     Held,
     Pause,
+    Pending,
     Performer,
     Principal,
     PrincipalKind,
@@ -98,7 +99,8 @@ PAUSE: dict[str, Any] = {"pause": Pause("human:cli:ida", NOW, "lunch"), "held": 
         (snapshot(execution(4, Performer.TIMER, "timer", 9000)), "server", False, 60),
         (snapshot(HOST, SERVER), "host", True, 5),
         (snapshot(HOST, gate()), "host", True, None),
-        (snapshot(SERVER, gate()), "human", False, 5),
+        (snapshot(SERVER, gate()), "human", False, None),
+        (snapshot(HOST, SERVER, gate()), "host", True, None),
         (snapshot(slot_reason="full", held=(Held(Arrival(1), approved=True),)), "server", False, 15),
         (snapshot(**PAUSE), "human", False, None),
         (snapshot(CHILD), "server", False, 5),
@@ -116,6 +118,40 @@ def test_who_acts_the_flag_and_the_polling_come_from_the_state(
     text = as_text(view, "mark1")
     assert f"may_proceed: {str(may_proceed).lower()}" in text
     assert ("Ask again after" in text) == (poll is not None)
+
+
+JOIN: dict[str, Any] = {"pending": (Pending(Arrival(6), missing=(1,)),)}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        snapshot(gate(), **JOIN),
+        snapshot(SERVER, gate(), **JOIN),
+        snapshot(HOST, SERVER, gate()),
+        snapshot(**PAUSE),
+        snapshot(CHILD, SERVER, children=(snapshot(SERVER, gate()),)),
+    ],
+)
+def test_where_a_person_has_to_act_nothing_advises_to_ask_again(found: Snapshot) -> None:
+    view = run_view(found, DESK)
+    assert ["sop_status" in str(view), "poll_after_s" in str(view)] == [False, False]
+    text = as_text(view, "mark1")
+    assert ["sop_status" in text, "Ask again" in text, "Do not poll" in text] == [False, False, True]
+
+
+@pytest.mark.parametrize("found", [snapshot(SERVER), snapshot(AGENT, **JOIN), snapshot(CHILD)])
+def test_where_the_server_is_at_work_the_next_call_is_to_look_again(found: Snapshot) -> None:
+    view: Any = run_view(found, DESK)
+    looks = {"tool": "sop_status", "arguments": {"run_id": "run-1", "wait_s": 20}}
+    assert [action["call"] for action in view["actions"]] == [looks] * len(view["actions"])
+    assert view["poll_after_s"] == 5
+
+
+def test_a_back_off_is_told_in_whole_sentences() -> None:
+    later = Pending(Arrival(1, attempt=2), due_at=NOW + timedelta(seconds=30))
+    text = as_text(run_view(snapshot(pending=(later,)), DESK), "mark1")
+    assert "begins after its back-off. It goes on at 2026-11-29T12:00:30Z." in text
 
 
 @pytest.mark.requirement("C44")

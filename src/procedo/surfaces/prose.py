@@ -148,14 +148,18 @@ def _gate(action: WaitView | CheckpointView, marker: str) -> str:
 
 def _pending(action: PendingView) -> str:
     due = f" It goes on at {action['due_at']}." if "due_at" in action else ""
-    call = "\n" + _call(action["call"]) if "call" in action else ""
-    return f"Pending: step {action['step']}: {line(action['reason'], 2_000)}{due}{call}"
+    never = "Do not poll. " if "call" in action and "when" in action["call"] else ""
+    call = "\n" + never + _call(action["call"]) if "call" in action else ""
+    reason = line(action["reason"], 2_000)
+    stop = "" if reason.endswith((".", "!", "?", "…")) else "."
+    return f"Pending: step {action['step']}: {reason}{stop}{due}{call}"
 
 
 def _delegated(action: DelegatedView) -> str:
     until = f", until {action['due_at']}" if "due_at" in action else ""
     who = f"execution {action['execution_id']} by {action['agent']} since {action['since']}{until}"
-    return f"In progress: {_name(action['step'])} ({_about(action['step'])}; {who}). {_call(action['call'])}"
+    call = " " + _call(action["call"]) if "call" in action else ""
+    return f"In progress: {_name(action['step'])} ({_about(action['step'])}; {who}).{call}"
 
 
 def _cancelled(action: CancelledView, marker: str) -> str:

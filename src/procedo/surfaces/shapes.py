@@ -195,8 +195,8 @@ class DelegatedView(TypedDict):
     agent: str
     since: str
     due_at: NotRequired[str]
-    poll_after_s: int
-    call: Call
+    poll_after_s: NotRequired[int]
+    call: NotRequired[Call]
 
 
 ActionView: TypeAlias = (

@@ -4,7 +4,7 @@ Secrets: a look at a run (status, lists, a terminal) masks them everywhere. Wher
 and input of the step carry true values, because the performing agent needs them; everything else is masked there too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from procedo.core import messages as m
@@ -56,19 +56,33 @@ _WORKERS: Final[dict[Performer, Who]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """From where a snapshot is looked at; `working` when the reader performs the steps that are handed out."""
+    """From where a snapshot is looked at; `working` when the reader performs the steps that are handed out.
+
+    `polling` is false as soon as a person has to act anywhere in the run or below it: asking again would not bring
+    that about, so no view then says when to do it.
+    """
 
     snapshot: Snapshot
     surface: Surface
     working: bool
+    polling: bool
 
 
 def run_view(snapshot: Snapshot, surface: Surface, *, working: bool = False) -> RunView:
     """The view of a run. `working` is for the calls that hand out work; a mere look masks the step's data as well."""
-    look = _Look(snapshot, surface, working)
-    run = snapshot.run
+    return _view(_Look(snapshot, surface, working, polling=not _person_acts(snapshot)))
+
+
+def _person_acts(snapshot: Snapshot) -> bool:
+    return any(_who(snapshot, action) == "human" for action in snapshot.actions) or any(
+        map(_person_acts, snapshot.children)
+    )
+
+
+def _view(look: _Look) -> RunView:
+    snapshot, run = look.snapshot, look.snapshot.run
     actions = [_action(look, action) for action in snapshot.actions]
-    children = [run_view(child, surface, working=working) for child in snapshot.children]
+    children = [_view(replace(look, snapshot=child)) for child in snapshot.children]
     who = who_acts(snapshot)
     view: RunView = {
         "run_id": run.id,
@@ -133,9 +147,10 @@ def _who(snapshot: Snapshot, action: m.Action) -> Who:
 
 
 def _poll_after(look: _Look, action: m.Action) -> int | None:
+    if not look.polling:
+        return None
     if isinstance(action, m.PendingStep):
-        waits = look.snapshot.run.pause is None and action.satisfiable
-        return (_POLL_S if action.due_at is not None else _SLOT_POLL_S) if waits else None
+        return _POLL_S if action.due_at is not None else _SLOT_POLL_S
     if not isinstance(action, m.Delegated) or _who(look.snapshot, action) == "nobody":
         return None
     timer = look.snapshot.run.executions[action.execution_id].performer is Performer.TIMER
@@ -153,7 +168,7 @@ def _action(look: _Look, action: m.Action) -> ActionView:
         case m.WaitApproval() | m.CheckpointWait():
             return _gate(look, action)
         case m.PendingStep():
-            return _pending(action)
+            return _pending(look, action)
         case m.Delegated():
             return _delegated(look, action)
         case m.Ended():
@@ -277,7 +292,7 @@ def _look_again(run_id: str) -> Call:
     return {"tool": "sop_status", "arguments": {"run_id": run_id, "wait_s": _WAIT_S}}
 
 
-def _pending(action: m.PendingStep) -> PendingView:
+def _pending(look: _Look, action: m.PendingStep) -> PendingView:
     view: PendingView = {
         "action": "pending",
         "run_id": action.run_id,
@@ -285,7 +300,10 @@ def _pending(action: m.PendingStep) -> PendingView:
         "step": action.step,
         "reason": masked_text(action.reason),
     }
-    if action.satisfiable:
+    if look.snapshot.run.pause is not None:
+        when = "only after whoever operates this server has ended the pause"
+        view["call"] = {"tool": "sop_resume", "arguments": {"run_id": action.run_id}, "when": when}
+    elif look.polling:
         view["call"] = _look_again(action.run_id)
     if action.due_at is not None:
         view["due_at"] = stamp(action.due_at)
@@ -300,9 +318,10 @@ def _delegated(look: _Look, action: m.Delegated) -> DelegatedView:
         "step": _step(action.step),
         "agent": action.agent,
         "since": stamp(action.since),
-        "poll_after_s": _poll_after(look, action) or _POLL_S,
-        "call": _look_again(action.run_id),
     }
+    if look.polling:
+        view["poll_after_s"] = _poll_after(look, action) or _POLL_S
+        view["call"] = _look_again(action.run_id)
     if action.due_at is not None:
         view["due_at"] = stamp(action.due_at)
     return view
