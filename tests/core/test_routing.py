@@ -163,7 +163,7 @@ def test_a_dependency_that_nothing_open_can_satisfy_is_said_and_can_be_resumed_a
     assert isinstance(pending, m.PendingStep)
     assert (pending.satisfiable, pending.reason) == (
         False,
-        "step 3 depends on step 1, and nothing open can complete step 1",
+        "step 3 depends on step 1, and nothing open can complete step 1: resume at step 1 (retry) or cancel the run",
     )
     assert desk.do(m.Reopen(1, IDA)) == ["Routed", "StepVisited", "ExecutionOpened"]
     desk.report("1.2", "mended")

@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from definitions import HEADER, compiled, surroundings, told
+from definitions import HEADER, compiled, files, problems_of, surroundings, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,6 +72,45 @@ def test_branches_that_fork_again_and_join_inside_are_no_problem() -> None:
    - depends_on: 5, 6
 """
     assert told(steps) == []
+
+
+PAST_THE_FORK = """1. **A**
+{}2. **B**
+   - next: 3, 4
+3. **C**
+{}   - next: 5
+4. **D**
+   - next: 5
+5. **E**
+   - depends_on: {}
+6. **F**
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "branch", "needed", "named"),
+    [
+        ("   - switch: u>inputs.u == true>5; n>>2\n", "", "3, 4", "steps 3, 4"),
+        ("   - requires_confirmation: true\n   - on_deny: goto:5\n", "", "3, 4", "steps 3, 4"),
+        ("   - on_failure: goto:5\n", "", "3, 4", "steps 3, 4"),
+        ("   - when: inputs.u == true\n   - next: 5\n", "", "3, 4", "steps 3, 4"),
+        ("", "   - on_failure: goto:5\n", "3, 4", "step 3"),
+        ("", "   - requires_confirmation: true\n   - on_deny: goto:6\n", "3, 4", "step 3"),
+        ("", "   - if: inputs.u == true\n", "3, 4", "step 3"),
+        ("   - switch: u>inputs.u == true>5; n>>2\n", "", "3", "step 3"),
+        # positive controls: every way completes what is waited for
+        ("   - switch: u>inputs.u == true>6; n>>2\n", "", "3, 4", ""),
+        ("   - requires_confirmation: true\n   - on_deny: goto:6\n", "", "3, 4", ""),
+        ("", "   - on_failure: retry:2\n", "3, 4", ""),
+        ("", "", "3", ""),
+    ],
+)
+def test_a_way_past_a_fork_to_its_join_is_told_with_what_it_never_completes(
+    first: str, branch: str, needed: str, named: str
+) -> None:
+    found = problems_of(files(PAST_THE_FORK.format(first, branch, needed)))
+    told_of = [problem.message for problem in found if problem.code == "dependency-uncertain"]
+    assert told_of == ([f"step 5 waits for {named}, which some ways to it never complete"] if named else [])
 
 
 def test_a_join_may_serve_the_forks_of_two_ways() -> None:

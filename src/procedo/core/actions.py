@@ -115,6 +115,9 @@ def _of_pending(sop: Sop, run: Run, pending: Pending) -> m.PendingStep:
     dead = [n for n in pending.missing if n not in reachable(sop, frozenset(live))]
     if dead:
         named = ", ".join(str(n) for n in dead)
-        reason = f"step {number} depends on step {missing}, and nothing open can complete step {named}"
+        reason = (
+            f"step {number} depends on step {missing}, and nothing open can complete step {named}: "
+            f"resume at step {dead[0]} (retry) or cancel the run"
+        )
         return m.PendingStep(run.id, run.sop, number, reason, satisfiable=False)
     return m.PendingStep(run.id, run.sop, number, f"step {number} waits for step {missing}")

@@ -18,15 +18,21 @@ END: Final = 0
 """The target that means the end; step numbers begin at 1."""
 
 
-def _after_success(sop: Sop, step: Step) -> tuple[int, ...]:
+def _choices(sop: Sop, step: Step) -> tuple[tuple[int, ...], ...]:
+    """What may follow a step that succeeded: of the choices one is taken, and of that every step."""
     line = END if step.terminal else in_line(sop, step.number) or END
+    choices: list[tuple[int, ...]]
     if step.switch:
-        ways = [port.target if port.target is not None else END for port in step.switch]
+        choices = [(port.target if port.target is not None else END,) for port in step.switch]
     else:
-        ways = list(step.next) or [line]
+        choices = [step.next or (line,)]
     if step.when is not None:
-        ways.append(line)
-    return tuple(dict.fromkeys(ways))
+        choices.append((line,))
+    return tuple(dict.fromkeys(choices))
+
+
+def _after_success(sop: Sop, step: Step) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(target for choice in _choices(sop, step) for target in choice))
 
 
 def _after_failure(step: Step) -> tuple[int, ...]:
@@ -70,8 +76,7 @@ class Flow:
         return frozenset(seen)
 
     @cached_property
-    def dominators(self) -> "Dominators":
-        """What always comes before what; nodes are (step, done)."""
+    def _edges(self) -> dict[tuple[int, bool], list[tuple[int, bool]]]:
         edges: dict[tuple[int, bool], list[tuple[int, bool]]] = {}
         for step in self.sop.steps:
             begun, done = (step.number, False), (step.number, True)
@@ -80,11 +85,57 @@ class Flow:
             edges[begun] = [done, *((target, False) for target in _after_failure(step))]
             if step.precondition is not None:
                 edges[begun] += onward
-        return Dominators(edges, (self.sop.steps[0].number, False))
+        return edges
+
+    @cached_property
+    def dominators(self) -> "Dominators":
+        """What always comes before what; nodes are (step, done)."""
+        return Dominators(self._edges, (self.sop.steps[0].number, False))
 
     def always_before(self, earlier: int, later: int) -> bool:
         """True when `earlier` is completed on every way to `later`."""
         return self.dominators.dominates((earlier, True), (later, False))
+
+    def passes_by(self, needed: int, waiting: int) -> bool:
+        """True when some way leads to `waiting` while no branch beside it completes `needed`; both are reached.
+
+        Of a switch one port is taken, of a fork every branch: where branches come together, each of them
+        is on the way. Steps that depend on `needed` are told by themselves and end a way.
+        """
+        if self.always_before(needed, waiting):
+            return False
+        start = (self.dominators.parting(needed, waiting), False)
+        choices = self._choices_until(start, needed, waiting)
+        avoid, arrive = {(END, False), (waiting, False)}, {(waiting, False)}
+        avoid.update(node for node, found in choices.items() if found is None)
+        size = 0
+        while size != len(avoid) + len(arrive):
+            size = len(avoid) + len(arrive)
+            for node, found in choices.items():
+                for choice in found or ():
+                    if avoid.issuperset(choice):
+                        avoid.add(node)
+                        arrive.update(() if arrive.isdisjoint(choice) else (node,))
+        return start in arrive
+
+    def _choices_until(
+        self, start: tuple[int, bool], needed: int, waiting: int
+    ) -> dict[tuple[int, bool], tuple[tuple[tuple[int, bool], ...], ...] | None]:
+        """The choices at each node that is reached before `needed` is done, last ones first; None: held up there."""
+        found: dict[tuple[int, bool], tuple[tuple[tuple[int, bool], ...], ...] | None] = {}
+        for node in _postorder(self._edges, start, frozenset({(needed, True), (waiting, False)})):
+            step = self.sop.by_number[node[0]]
+            if node in ((needed, True), (waiting, False)):
+                continue
+            if not node[1] and needed in step.depends_on:
+                found[node] = None
+                continue
+            onward = tuple(tuple((to, False) for to in choice) for choice in _choices(self.sop, step))
+            if not node[1]:
+                skipped = onward if step.precondition is not None else ()
+                onward = (((step.number, True),), *(((to, False),) for to in _after_failure(step)), *skipped)
+            found[node] = onward
+        return found
 
     def only_behind(self, earlier: int, later: int) -> bool:
         """True when nothing leads to the completion of `later` but through `earlier`, or nothing at all does."""
@@ -149,8 +200,11 @@ class Dominators:
 
 
 def _postorder(
-    edges: Mapping[tuple[int, bool], Sequence[tuple[int, bool]]], start: tuple[int, bool]
+    edges: Mapping[tuple[int, bool], Sequence[tuple[int, bool]]],
+    start: tuple[int, bool],
+    without: frozenset[tuple[int, bool]] = frozenset(),
 ) -> list[tuple[int, bool]]:
+    """The nodes that a start leads to, what a node leads to before itself; `without` are never left."""
     order: list[tuple[int, bool]] = []
     seen = {start}
     waiting: list[tuple[tuple[int, bool], Iterator[tuple[int, bool]]]] = [(start, iter(edges[start]))]
@@ -162,7 +216,7 @@ def _postorder(
             waiting.pop()
         else:
             seen.add(following)
-            waiting.append((following, iter(edges[following])))
+            waiting.append((following, iter([] if following in without else edges[following])))
     return order
 
 

@@ -63,6 +63,7 @@ def _dependency_circles(one: Checked) -> dict[int, frozenset[int]]:
 
 
 def _dependencies(one: Checked, flow: Flow, step: Step, waiting: dict[int, frozenset[int]]) -> None:
+    uncertain: list[int] = []
     for number in step.depends_on:
         if number in waiting.get(step.number, ()):
             continue
@@ -72,10 +73,13 @@ def _dependencies(one: Checked, flow: Flow, step: Step, waiting: dict[int, froze
             one.tell(
                 "unsatisfiable-dependency", message, "change the order, or the dependency", step, "routing.depends_on"
             )
-        elif not one.sop.forking and not flow.always_before(number, step.number):
-            message = f"step {step.number} waits for step {number}, which some ways to it never complete"
-            hint = "on those ways the run would wait; lead them elsewhere, or drop the dependency"
-            one.tell("dependency-uncertain", message, hint, step, "routing.depends_on")
+        elif flow.passes_by(number, step.number) if one.sop.forking else not flow.always_before(number, step.number):
+            uncertain.append(number)
+    if uncertain:
+        which = f"step{'s' if len(uncertain) > 1 else ''} {_named(uncertain)}"
+        message = f"step {step.number} waits for {which}, which some ways to it never complete"
+        hint = "on those ways the run would wait; lead them elsewhere, or drop the dependency"
+        one.tell("dependency-uncertain", message, hint, step, "routing.depends_on")
 
 
 def _beside_switch(one: Checked, step: Step) -> None:
