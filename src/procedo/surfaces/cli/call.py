@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +11,7 @@ from procedo.surfaces.cli.output import Output
 
 if TYPE_CHECKING:
     from procedo.app import App
+    from procedo.core.access import Access
     from procedo.runs import Surface
 
 __all__ = ["Call"]
@@ -29,13 +30,14 @@ def _plain(group: ExceptionGroup[Exception]) -> Exception:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a verb gets. `arguments` are those of its parser, by name."""
+    """What a verb gets. `arguments` are those of its parser, by name; `holder` is who the token that was given is."""
 
     arguments: Mapping[str, Any]
     output: Output
     notes: Output
     environ: Mapping[str, str]
     cwd: Path
+    holder: "Access | None" = None
 
     def __getitem__(self, name: str) -> Any:
         """An argument by name."""
@@ -46,6 +48,14 @@ class Call:
         """True when the answer is for a program."""
         return self.output.json
 
+    @property
+    def access(self) -> "Access":
+        """Who calls and what they may do: the token's holder, else the account, to which the workspace belongs."""
+        from procedo.core.access import EVERYTHING, Access
+        from procedo.surfaces.cli.person import operator
+
+        return Access(operator(), EVERYTHING) if self.holder is None else self.holder
+
     def workspace(self) -> Path:
         """The folder that everything happens in."""
         from procedo.config import find_workspace
@@ -54,14 +64,18 @@ class Call:
 
     @asynccontextmanager
     async def app(self, *, worker: bool = False) -> "AsyncIterator[App]":
-        """The application; with a worker, the server's own steps go on while this call lasts."""
+        """The application, its verbs behind the caller's roles.
+
+        With a worker, the server's own steps go on while this call lasts.
+        """
+        from procedo.access.permitted import Permitted
         from procedo.app import open_app
 
         refusal: ProcedoError | None = None
         try:
             async with open_app(self.workspace(), worker=worker) as app:
                 try:
-                    yield app
+                    yield replace(app, runs=Permitted(app.runs, self.access))
                 except ProcedoError as error:
                     # Raised below: leaving the worker's task group would wrap it.
                     refusal = error
@@ -73,8 +87,7 @@ class Call:
             raise refusal
 
     def surface(self) -> "Surface":
-        """The door of this call: a person at the command line, who is not the host agent."""
+        """The door of this call: whoever is at the command line, and is not the host agent."""
         from procedo.runs import Surface
-        from procedo.surfaces.cli.person import operator
 
-        return Surface(operator(), route="the operator's terminal (procedo inbox)", host=False)
+        return Surface(self.access.principal, route="the operator's terminal (procedo inbox)", host=False)

@@ -13,6 +13,9 @@ from procedo.surfaces.cli.wording import as_command
 
 __all__ = ["main"]
 
+_WITHOUT_WORKSPACE = frozenset({"demo", "manual", "schema"})
+"""Verbs that touch nobody's runs, so that there is nowhere to look a token up."""
+
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
@@ -58,8 +61,13 @@ def _dispatch(argv: Sequence[str], out: Output, notes: Output) -> int:
         return 0 if asked else BadArgument.exit_code
     if verb_line[0] == "help":
         verb_line = [*verb_line[1:2], "--help"]
-    _, module, arguments = parse(verb_line, before)
-    code: int = module.run(Call(arguments, out, notes, os.environ, Path.cwd()))
+    verb, module, arguments = parse(verb_line, before)
+    call = Call(arguments, out, notes, os.environ, Path.cwd())
+    if verb.name not in _WITHOUT_WORKSPACE:
+        from procedo.surfaces.cli.credential import identified
+
+        call = identified(call)
+    code: int = module.run(call)
     return code
 
 

@@ -1,6 +1,7 @@
 """Checks the record's hash chain, or writes the record out as JSON lines.
 
 Each record's hash covers everything before it in its run, so a line that was changed, left out or moved shows.
+With a token, --unmasked needs the role operate.
 """
 
 import asyncio
@@ -130,6 +131,10 @@ def run(call: Call) -> int:
         if call["output"] is not None or call["unmasked"]:
             raise BadArgument("bad_argument", "--output and --unmasked belong to export.", "See: procedo audit --help")
         return asyncio.run(_verify(call))
+    if call["unmasked"]:
+        from procedo.core.access import Role
+
+        call.access.require(Role.OPERATE)
     if call["output"] is not None:
         return _export_to_file(call, call["output"])
     asyncio.run(_export(call, call.output.stream))

@@ -7,7 +7,7 @@ changed in the meantime is not decided by it.
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from procedo.core.model import Json
 from procedo.core.state import Gate, Verdict
 from procedo.errors import Refused
 from procedo.surfaces.cli.call import Call
-from procedo.surfaces.cli.credential import redeemed, shown_token, token_argument
 from procedo.surfaces.cli.output import ago, pretty, visible
 from procedo.surfaces.cli.report import follow, report
 from procedo.surfaces.cli.terminal import Terminal, controlling_terminal
@@ -47,7 +46,6 @@ def common_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--wait", metavar="S", type=float, default=20.0, help="seconds to follow the run afterwards (20)"
     )
-    token_argument(parser)
 
 
 def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tuple[str, str]]:
@@ -121,16 +119,11 @@ async def _look(call: Call) -> "tuple[OpenGate, Snapshot]":
         return await app.runs.gate(call["gate"])
 
 
-async def _record(call: Call, found: "OpenGate", answer: Answer, secret: str | None) -> "Snapshot":
-    from procedo.access.permitted import Permitted
-
+async def _record(call: Call, found: "OpenGate", answer: Answer) -> "Snapshot":
     async with call.app(worker=True) as app:
-        surface, runs = call.surface(), app.runs
-        if secret is not None:
-            access = await redeemed(app, secret)
-            surface, runs = replace(surface, principal=access.principal), Permitted(app.runs, access)
+        surface = call.surface()
         try:
-            snapshot = await runs.decide(
+            snapshot = await app.runs.decide(
                 found.gate.id,
                 answer.verdict,
                 surface,
@@ -163,16 +156,15 @@ def _confirm(terminal: Terminal, shown: str, answer: Answer) -> None:
 
 def decide(call: Call, answer: Answer) -> int:
     """Ask the person, record the answer, follow the run to its next stop and print it. A token is not asked."""
-    secret = shown_token(call)
-    if secret is not None:
+    if call.holder is not None:
         found, _ = asyncio.run(_look(call))
-        report(call, asyncio.run(_record(call, found, answer, secret)))
+        report(call, asyncio.run(_record(call, found, answer)))
         return 0
     with controlling_terminal() as terminal:
         found, snapshot = asyncio.run(_look(call))
         # A decided gate cannot change any more, so there is nothing to confirm: the record answers.
         if found.gate.verdict is None or answer.verdict is Verdict.RETRACT:
             _confirm(terminal, presentation(found, snapshot, datetime.now(UTC)), answer)
-    after = asyncio.run(_record(call, found, answer, None))
+    after = asyncio.run(_record(call, found, answer))
     report(call, after)
     return 0

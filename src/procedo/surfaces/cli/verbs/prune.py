@@ -1,16 +1,21 @@
-"""Deletes runs that ended long ago, with their records, from the store. Runs that have not ended are never touched."""
+"""Deletes runs that ended long ago, with their records, from the store. Runs that have not ended are never touched.
+
+Deleting takes a person who types `y` at a terminal, or a human's token with the role operate.
+"""
 
 import asyncio
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
 
+from procedo.core.access import Role
 from procedo.errors import BadArgument, Refused
 from procedo.surfaces.cli.call import Call
+from procedo.surfaces.cli.credential import require_person
 from procedo.surfaces.cli.terminal import controlling_terminal, has_controlling_terminal
 
 EXAMPLES = (
     "procedo prune --older-than 30d",
-    "procedo prune --older-than 90d --yes",
+    "procedo prune --older-than 90d --yes  # with PROCEDO_TOKEN: a human's token with the role operate",
     "procedo prune --older-than 30d --dry-run",
 )
 
@@ -19,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
     """Define the arguments."""
     parser.add_argument("--older-than", metavar="TIME", required=True, help="since their end, such as 30d or 12h")
     parser.add_argument("--dry-run", action="store_true", help="only say how many")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask; takes a human's token")
 
 
 def _age(text: str) -> timedelta:
@@ -48,8 +53,10 @@ async def _prune(call: Call, before: datetime) -> int:
 
 def _asked(count: int, before: datetime) -> None:
     if not has_controlling_terminal():
-        message = f"Nothing was deleted: there is no terminal to ask at about {count} runs."
-        raise Refused("no_terminal", message, "Pass --yes to delete without being asked.")
+        message = f"Nothing was deleted: there is no terminal to ask a person at about {count} runs."
+        raise Refused(
+            "no_terminal", message, "Run it in a terminal, or with a human's token that has the role operate."
+        )
     with controlling_terminal() as terminal:
         question = f"Delete {count} runs that ended before {before:%Y-%m-%d %H:%M} UTC, with their records? [y/N]"
         if not terminal.confirmed(question):
@@ -59,9 +66,12 @@ def _asked(count: int, before: datetime) -> None:
 def run(call: Call) -> int:
     """Delete."""
     before = datetime.now(UTC) - _age(call["older_than"])
+    if not call["dry_run"]:
+        require_person(call.access, Role.OPERATE, "deletes no runs")
     count = asyncio.run(_old(call, before))
     if count and not call["dry_run"]:
-        if not call["yes"]:
+        # Without a token `--yes` says nothing: any program of this account could pass it.
+        if call.holder is None:
             _asked(count, before)
         count = asyncio.run(_prune(call, before))
     if call.json:

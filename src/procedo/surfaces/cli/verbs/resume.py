@@ -1,13 +1,14 @@
 """Goes on with a run: ends a pause, drives it again, opens a failed step anew, or adopts a parked run's state file.
 
 A state file shows whether it was changed, not who made it, and it may say that a gate is passed. So adopting one
-takes a person who types `y` at a terminal.
+takes a person who types `y` at a terminal. A token does not stand for that `y`; with one it needs the role operate.
 """
 
 import asyncio
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
+from procedo.core.access import Role
 from procedo.core.model import Json
 from procedo.errors import BadArgument, Refused
 from procedo.surfaces.cli.call import Call
@@ -68,6 +69,7 @@ def run(call: Call) -> int:
     _checked(call)
     adopted: Json = None
     if call["state"] is not None:
+        call.access.require(Role.OPERATE)
         adopted = json_argument(f"@{call['state']}", "--state")
         _confirmed(adopted)
     report(call, asyncio.run(_resume(call, adopted)))

@@ -50,6 +50,9 @@ def _write_pid(file: Path) -> None:
 
 
 def _check(call: Call) -> None:
+    if call.holder is not None:
+        message = "A server acts for whoever calls it, and never as the holder of a token."
+        raise BadArgument("bad_argument", message, "Start it without --token and without PROCEDO_TOKEN.")
     if call["host"] is not None and not call["http"]:
         raise BadArgument("bad_argument", "--host goes with --http.", "The inbox beside a host stays on this machine.")
     port = call["port"]

@@ -136,6 +136,10 @@ def _run(call: Call, view: "HistoryView", now: datetime) -> None:
 
 async def _transcripts(call: Call) -> list["Transcript"]:
     """The sessions of a step or of one execution. Raises `NotFound`."""
+    from procedo.core.access import Role
+    from procedo.surfaces.cli.credential import require_person
+
+    require_person(call.access, Role.OPERATE, "reads no transcripts")
     run_id, wanted = call["what"], call["step"]
     async with call.app() as app:
         history = await app.runs.history(run_id)

@@ -14,7 +14,7 @@ from procedo.core.access import Access, Role, Token
 from procedo.core.principal import PrincipalKind
 from procedo.errors import BadArgument, Refused
 from procedo.surfaces.cli.call import Call
-from procedo.surfaces.cli.credential import redeemed, shown_token, token_argument
+from procedo.surfaces.cli.credential import redeemed, require_person, shown_token
 from procedo.surfaces.cli.output import ago
 from procedo.surfaces.cli.person import operator
 from procedo.surfaces.cli.terminal import controlling_terminal
@@ -44,7 +44,6 @@ def arguments(parser: ArgumentParser) -> None:
         "--group", action="append", metavar="GROUP", default=[], help="create: a group that its holder belongs to"
     )
     parser.add_argument("--expires", metavar="TIME", help="create: how long it lives, such as 30d or 12h")
-    token_argument(parser)
 
 
 def _lifetime(text: str | None) -> float | None:
@@ -91,9 +90,7 @@ def _check_reach(maker: Access, wanted: dict[str, Any], until: datetime | None, 
 
 
 def _check_maker(maker: Access) -> None:
-    maker.require(Role.APPROVE)
-    if maker.principal.kind is not PrincipalKind.HUMAN:
-        raise Refused("not_permitted", "An agent's token makes and ends no tokens.", "A person does that.")
+    require_person(maker, Role.APPROVE, "makes and ends no tokens")
 
 
 async def _create(call: Call, wanted: dict[str, Any], secret: str | None) -> "Issued":
