@@ -294,6 +294,32 @@ def test_a_problem_reads_as_place_severity_code_message_and_hint() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "bullet", "says"),
+    [
+        ('cooldown_secs = "soon"\n', "", "write a whole number, 0 or more, without quotes"),
+        ('deterministic = "yes"\n', "", "write true or false, without quotes"),
+        ("", "on_failure: retry:2 backof:5s", "did you mean backoff?"),
+        ("", "on_failure: rety:3", "did you mean retry?"),
+        ("", "on_failure: retry:2 later", "write fail, retry:3, retry:3 backoff:30s or goto:7"),
+        ("", "if: inputs.foo = 3", "`=` compares nothing; compare with `==`, at character 12"),
+    ],
+)
+def test_a_value_that_is_not_understood_is_told_with_the_form_that_is_right(
+    header: str, bullet: str, says: str
+) -> None:
+    (found,) = problems_of(files(f"1. **A**\n   - {bullet or 'text'}\n", HEADER + header))
+    assert says in str(found)
+
+
+@pytest.mark.parametrize("heading", ["# Steps", "### Steps", "## Steps:"])
+def test_steps_below_another_heading_are_told_once_at_that_heading(heading: str) -> None:
+    text = f"About.\n\n{heading}\n\n1. **A**\n"
+    (found,) = problems_of({"SOP.toml": HEADER, "SOP.md": text})
+    assert (found.file, found.line, found.code, found.hint) == ("SOP.md", 3, "no-steps", "write `## Steps`")
+    assert problems_of({"SOP.toml": HEADER, "SOP.md": text.replace(heading, "## Steps")}) == ()
+
+
 # --- problems that need files --------------------------------------------------------------------
 
 

@@ -153,6 +153,8 @@ def _tokens(text: str) -> tuple[_Token, ...]:
     for found in _TOKEN.finditer(text):
         if found.lastgroup is None:
             continue
+        if found.group() == "=":
+            raise ConditionError("`=` compares nothing; compare with `==`", found.start())
         tokens.append(_Token(found.lastgroup, found.group(), found.start()))
         depth += (found.group() in "([{") - (found.group() in ")]}") if found.lastgroup == "sign" else 0
         if depth > DEEPEST:

@@ -173,7 +173,7 @@ def _positions(source: SopSource, numbers: frozenset[int], findings: Findings) -
 
 
 def _steps(source: SopSource, findings: Findings) -> tuple[Step, ...]:
-    if not source.steps:
+    if not source.steps and "no-steps" not in findings:
         hint = "write `## Steps` with `1. **Title**` in SOP.md, or [[steps]] in SOP.toml"
         findings.add("no-steps", source.file, 1, "the procedure has no steps", hint)
     unique: dict[int, StepSource] = {}

@@ -137,6 +137,10 @@ class Findings:
         problem = Problem(self.path(file), line, code, CODES[code].severity, message, hint)
         self._found[problem] = None
 
+    def __contains__(self, code: str) -> bool:
+        """True when a problem of that code was noted."""
+        return any(problem.code == code for problem in self._found)
+
     def path(self, file: str) -> str:
         """How a file is called in problems."""
         return f"{self._prefix}{file}"

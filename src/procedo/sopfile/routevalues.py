@@ -127,10 +127,11 @@ def failure_from_text(text: str) -> Json:
     if text == "fail":
         return rule
     found = dict(_FAILURE.findall(text))
-    if not found or _FAILURE.sub("", text).strip() or not found.keys() & {"retry", "goto"}:
-        near = nearest(
-            text.split(":", maxsplit=1)[0].split(maxsplit=1)[0] if text.split() else "", ("fail", "retry", "goto")
-        )
+    rest = _FAILURE.sub("", text).strip()
+    if not found or rest or not found.keys() & {"retry", "goto"}:
+        words = ("fail", "retry", "backoff", "goto")
+        unknown = re.match(r"[^\s:]+", rest)
+        near = nearest(unknown.group(), words) if unknown and unknown.group() not in words else ""
         hint = f"did you mean {near}?" if near else "write fail, retry:3, retry:3 backoff:30s or goto:7"
         raise Unreadable(f"expected `fail`, `retry:n` or `goto:n`, got {told(text)}", hint)
     return _failure(found, rule)

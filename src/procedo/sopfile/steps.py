@@ -7,7 +7,7 @@ from typing import Final
 
 from procedo.core.model import Json
 from procedo.sopfile.bullets import dashless, field_of, meant
-from procedo.sopfile.outline import Bullet, Outline, StepBlock, indent_of, outline
+from procedo.sopfile.outline import Bullet, Outline, StepBlock, headings, indent_of, outline
 from procedo.sopfile.problems import Findings
 from procedo.sopfile.reference import BULLETS, Type, is_extension
 from procedo.sopfile.source import Mark, StepSource
@@ -53,7 +53,17 @@ def read_steps(text: str, file: str, findings: Findings) -> MarkdownSteps:
     for bullet in found.early:
         reader.before_steps(bullet)
     steps = tuple(reader.step(block, number) for number, block in enumerate(found.steps, 1))
+    if found.section is None:
+        _other_level(text, file, findings)
     return MarkdownSteps(steps, *_around(found))
+
+
+def _other_level(text: str, file: str, findings: Findings) -> None:
+    """Where no section holds steps: a heading that was meant to open it."""
+    for heading in headings(text):
+        if heading.text.strip().rstrip(":").casefold() == "steps":
+            message = f"the heading `{'#' * heading.level} {heading.text}` opens no steps"
+            findings.add("no-steps", file, heading.line + 1, message, "write `## Steps`")
 
 
 def _around(found: Outline) -> tuple[str, str]:

@@ -81,7 +81,7 @@ def _list_from_text(text: str) -> Json:
 def _bool(value: Json) -> Json:
     if isinstance(value, bool):
         return value
-    raise Unreadable(f"expected true or false, got {told(value)}", "write it without quotes")
+    raise Unreadable(f"expected true or false, got {told(value)}", "write true or false, without quotes")
 
 
 def _bool_from_text(text: str) -> Json:
@@ -95,7 +95,8 @@ def _count_from_toml(least: int) -> Callable[[Json], Json]:
 
     def strict(value: Json) -> Json:
         if isinstance(value, str):
-            raise Unreadable(f"expected a whole number, got the text {told(value)}", "write it without quotes")
+            hint = f"write a whole number, {least} or more, without quotes"
+            raise Unreadable(f"expected a whole number, got the text {told(value)}", hint)
         return read(value)
 
     return strict
