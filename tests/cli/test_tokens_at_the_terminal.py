@@ -35,6 +35,41 @@ def test_a_person_at_a_terminal_makes_a_token_and_sees_what_it_opens(workspace: 
     assert screen.piped.strip() not in json.dumps(token)
 
 
+GROUPS = """
+[sop.approval.groups.pharmacists]
+members = []
+by_token = true
+
+[sop.approval.groups.sre]
+members = ["noor"]
+
+[sop.approval.policies.two]
+required_group = "pharmacists"
+
+[sop.approval.policies.night]
+required_group = "sre"
+"""
+WARNED = {
+    "pharmacist": ["No policy of procedo.toml requires a group 'pharmacist'; did you mean pharmacists?"],
+    "cooks": ["No policy of procedo.toml requires a group 'cooks'; groups of policies: pharmacists, sre."],
+    "sre": ["Group 'sre' counts its listed members alone: no token does until it says by_token = true."],
+    "pharmacists": [],
+}
+
+
+@pytest.mark.parametrize(("group", "warnings"), WARNED.items(), ids=WARNED)
+def test_a_group_that_makes_nobody_a_member_is_warned_of(workspace: Workspace, group: str, warnings: list[str]) -> None:
+    (workspace.root / "procedo.toml").write_text(GROUPS, encoding="utf-8")
+    words = ("--subject", "ida", "--role", "approve", "--group", group)
+    screen = workspace.person("token", "create", "phone", *words, piped=True)
+    assert screen.code == 0, screen.text
+    asked, _, after = screen.text.partition("Make it? [y/N]")
+    assert ("warning" in asked, "warning" in after) == (bool(warnings), bool(warnings))
+    assert all(text in " ".join(asked.split()) for text in warnings)
+    made_by_token = workspace.run("token", "create", "laptop", *words, "--json", PROCEDO_TOKEN=screen.piped.strip())
+    assert made_by_token.value["warnings"] == warnings
+
+
 @pytest.mark.requirement("token-maker")
 def test_without_a_terminal_or_without_a_y_no_token_is_made_or_ended(workspace: Workspace) -> None:
     made(workspace, "ida", "--role", "approve")

@@ -2,11 +2,14 @@
 
 A token lets somebody in without this terminal: over HTTP, at the inbox page, or with PROCEDO_TOKEN. Its secret
 is shown once and kept as a digest. Making or ending one needs a person at a terminal who types `y`, or a
-human's token with the role approve, which makes tokens with no more than it has itself.
+human's token with the role approve, which makes tokens with no more than it has itself. A group counts when
+procedo.toml has a policy for it and says by_token; one that counts nowhere is warned of.
 """
 
 import asyncio
+import difflib
 from argparse import ArgumentParser
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +96,23 @@ def _check_maker(maker: Access) -> None:
     require_person(maker, Role.APPROVE, "makes and ends no tokens")
 
 
+def _idle_groups(call: Call, groups: Collection[str]) -> list[str]:
+    """Why some of these groups make nobody a member of anything as things stand."""
+    from procedo.config import load
+
+    policies = load(call.workspace()).policies.values()
+    known = {policy.group: policy.by_token for policy in policies if policy.group is not None}
+    return [_why_idle(group, known) for group in sorted(groups) if not known.get(group)]
+
+
+def _why_idle(group: str, known: Mapping[str, bool]) -> str:
+    if group in known:
+        return f"Group {group!r} counts its listed members alone: no token does until it says by_token = true."
+    near = difflib.get_close_matches(group, known, n=3)
+    meant = f"did you mean {', '.join(near)}?" if near else f"groups of policies: {', '.join(sorted(known)) or 'none'}."
+    return f"No policy of procedo.toml requires a group {group!r}; {meant}"
+
+
 async def _create(call: Call, wanted: dict[str, Any], secret: str | None) -> "Issued":
     async with call.app() as app:
         if secret is None:
@@ -136,17 +156,21 @@ def _value(token: Token, now: datetime) -> dict[str, Any]:
 
 def _make(call: Call) -> int:
     wanted, secret = _wanted(call), shown_token(call)
+    warnings = _idle_groups(call, wanted["groups"])
     if secret is None:
         shown = [f"A new token {call['name']!r} for {wanted['kind']} {wanted['subject']!r}."]
         shown += [f"  roles   {', '.join(sorted(wanted['roles']))}"]
         shown += [f"  groups  {', '.join(sorted(wanted['groups']))}"] if wanted["groups"] else []
         shown += [f"  lives   {call['expires'] or 'until it is revoked'}"]
+        shown += [f"  warning: {text}" for text in warnings]
         _confirmed(shown, "Make it?")
     issued = asyncio.run(_create(call, wanted, secret))
     if call.json:
-        call.output.value({**_value(issued.token, datetime.now(UTC)), "secret": issued.secret})
+        call.output.value({**_value(issued.token, datetime.now(UTC)), "secret": issued.secret, "warnings": warnings})
         return 0
     call.output.line(issued.secret)
+    for text in warnings:
+        call.notes.line(f"{call.notes.style('yellow', 'warning:')} {text}")
     call.notes.line(f"Token {issued.token.name} ({issued.token.id}). The line above is its secret, shown only now.")
     return 0
 
