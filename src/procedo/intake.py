@@ -28,12 +28,13 @@ def check_size(what: str, value: Json, limit: int) -> None:
 
     Raises `BadArgument` for what is no JSON value, or larger than `limit` bytes.
     """
+    many = what.endswith("s")
     try:
         size = len(canonical(value).encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadArgument("not_json", f"{what} are no JSON value: {error}.") from error
+        raise BadArgument("not_json", f"{what} {'are' if many else 'is'} no JSON value: {error}.") from error
     if size > limit:
-        message = f"{what} have {size} bytes, the limit is {limit}; nothing was changed."
+        message = f"{what} {'have' if many else 'has'} {size} bytes, the limit is {limit}; nothing was changed."
         raise BadArgument("too_large", message, "Put the data where the steps can read it, and pass its place.")
 
 

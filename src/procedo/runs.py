@@ -12,6 +12,7 @@ from typing import Final
 from procedo.config import Settings
 from procedo.core import messages as m
 from procedo.core.admission import admit
+from procedo.core.approval import repeated
 from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import digest
 from procedo.core.session import SessionRow, Transcript
@@ -199,9 +200,8 @@ class Runs:
         if answered.replayed:
             # Somebody may have answered since the gate was found above.
             gate = (await self._store.read(lambda reader: gate_of(reader, gate_id))).gate
-            answered = replace(
-                answered, note=f"Gate {gate.code}: already answered {gate.verdict} by {gate.decided_by}."
-            )
+            told = repeated(answered.policies.get(gate_id), gate, by, answered.run)
+            answered = replace(answered, note=f"Gate {gate.code}: {told}.")
         return answered
 
     async def cancel(self, run_id: str, reason: str, surface: Surface) -> Snapshot:

@@ -236,3 +236,42 @@ def test_a_gate_and_a_filter_do_not_go_together(kiln: Workspace) -> None:
     assert kiln.run("inbox", "K7QF", "--mine").code == 2
     assert kiln.run("inbox", "K7QF", "--watch").code == 2
     assert kiln.run("inbox", "NOPE").code == 4
+
+
+def test_a_checkpoint_offers_each_answer_that_it_takes(workspace: Workspace) -> None:
+    run_id, code = at_checkpoint(workspace)
+    offered = (
+        f"approve {code}  |  procedo deny {code}  |  procedo approve {code} --amend TEXT  |  procedo revise {code}"
+    )
+    for words in (("inbox", code), ("inbox",), ("status", run_id)):
+        assert offered in workspace.run(*words).out
+
+
+def test_a_decided_gate_names_nobody_who_may_decide(workspace: Workspace) -> None:
+    _, code = configured(workspace, PAIR.format(me=ME), "pair")
+    assert "may decide  2 different persons of group 'editors'" in workspace.run("inbox", code).out
+    assert workspace.person("deny", code, "--reason", "no").code == 0
+    text = workspace.run("inbox", code).out
+    assert f"decided: deny by {MY_RECORD}" in text
+    assert ["may decide" in text, "missing" in text] == [False, False]
+    assert workspace.json("inbox", code)["may_decide"] == "nobody: nothing is left to decide"
+
+
+def test_the_same_vote_again_is_told_as_counted(workspace: Workspace) -> None:
+    _, code = configured(workspace, PAIR.format(me=ME), "pair")
+    assert workspace.person("approve", code).code == 0
+    again = workspace.person("approve", code)
+    assert again.code == 0, again.text
+    assert f"note: Gate {code}: your answer approve is counted already, 1 of 2." in again.text
+    assert "None" not in again.text
+
+
+def test_an_answer_that_the_gate_does_not_take_is_refused_before_the_question(workspace: Workspace) -> None:
+    run_id, code = at_checkpoint(workspace)
+    for attempt in (2, 3, 4):
+        assert workspace.person("revise", code, "shorter").code == 0
+        report(workspace.root, run_id, f"1.{attempt}", {"title": "T", "body": f"draft {attempt}"})
+    screen = workspace.person("revise", code, "shorter still", answers=[])
+    assert screen.code == 2, screen.text
+    assert f"revise is no answer at gate {code}" in screen.text
+    assert "[y/N]" not in screen.text

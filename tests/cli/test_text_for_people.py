@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from procedo.surfaces.cli.output import Output, ago, brief, duration, visible
-from procedo.surfaces.cli.wording import as_command
+from procedo.surfaces.cli.wording import as_command, decisions
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -91,3 +91,15 @@ def test_a_brief_value_is_one_short_line() -> None:
 )
 def test_advice_names_the_command_that_does_the_same(told: str, said: str) -> None:
     assert as_command(told) == said
+
+
+def test_a_hint_for_a_model_reads_as_a_command() -> None:
+    assert as_command("sop_status without run_id lists the runs.") == "procedo status lists the runs."
+
+
+def test_the_commands_of_a_gate_are_those_of_its_answers() -> None:
+    assert decisions("K7QF", ["repeat", "skip", "fail"]) == (
+        "procedo approve K7QF --verdict repeat  |  procedo approve K7QF --verdict skip"
+        "  |  procedo approve K7QF --verdict fail"
+    )
+    assert decisions("K7QF", ["approve", "revise"]) == 'procedo approve K7QF  |  procedo revise K7QF "GUIDANCE"'

@@ -137,7 +137,6 @@ async def test_where_the_host_can_ask_its_user_the_user_decides(tmp_path: Path, 
                 "What follows from your answer:",
                 "- approve: step 1 may begin.",
                 "- deny: the run is cancelled.",
-                "Policy human says how many people have to agree.",
                 "Closing this question decides nothing.",
                 "What is being decided on:",
                 "| {",
@@ -223,7 +222,6 @@ async def test_the_question_at_a_checkpoint_tells_what_follows_from_each_answer(
             "- amend: the content is released with your value in its field body.",
             "- revise: nothing is released; a new draft is made with your comment as guidance, "
             "and you are asked again.",
-            "Policy human says how many people have to agree.",
             "Closing this question decides nothing.",
         ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from procedo.core import messages as m
 from procedo.core.actions import actions
-from procedo.core.approval import HUMAN, Policy
+from procedo.core.approval import HUMAN, OnExpiry, Policy
 from procedo.core.model import Kind, Mode, Sop, Step
 from procedo.core.state import (
     Arrival,
@@ -326,3 +326,22 @@ def test_every_kind_of_action_has_a_view() -> None:
         for action in found.actions
     }
     assert made == set(m.ACTIONS)
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes", "told"),
+    [
+        (Policy(timeout_s=60, on_expiry=OnExpiry.REMIND), {}, "it is put again"),
+        (Policy(timeout_s=60, on_expiry=OnExpiry.ESCALATE), {}, "it is escalated"),
+        (Policy(timeout_s=60, on_expiry=OnExpiry.REMIND), {"reminders": 3}, "it is denied"),
+        (Policy(timeout_s=60, on_expiry=OnExpiry.DENY), {}, "it is denied"),
+        (Policy(timeout_s=60, on_expiry=OnExpiry.DENY), {"kind": GateKind.INTERRUPTED}, "the step fails"),
+        (HUMAN, {"own_limit": True}, "it is denied"),
+        (HUMAN, {}, "it is put again"),
+    ],
+)
+def test_a_deadline_tells_what_follows(policy: Policy, changes: dict[str, Any], told: str) -> None:
+    due = replace(gate(), due_at=NOW + timedelta(seconds=60), **changes)
+    text = as_text(run_view(snapshot(due, policies={"run-1.g1": policy}), DESK), "mark1")
+    assert f"Without an answer until 2026-11-29T12:01:00Z, {told}." in text
+    assert "expires" not in text

@@ -22,7 +22,9 @@ __all__ = [
     "glass_objection",
     "may_decide",
     "objection",
+    "repeated",
     "tally",
+    "when_due",
 ]
 
 
@@ -154,6 +156,8 @@ def glass_objection(names: frozenset[str], principal: Principal, reason: str) ->
 
 def may_decide(policy: Policy | None, gate: Gate) -> str:
     """Who may answer, in words. No policy: it is missing from the configuration, and nobody may."""
+    if not gate.live:
+        return "nobody: nothing is left to decide"
     if policy is None:
         return f"nobody: policy {gate.policy!r} is missing from the configuration"
     many = policy.quorum > 1
@@ -164,6 +168,25 @@ def may_decide(policy: Policy | None, gate: Gate) -> str:
         words += f", or agent {', '.join(sorted(policy.agents))}"
     barred = [f"the run's {role}" for role in policy.distinct_from]
     return f"{words} (not {' nor '.join(barred)})" if barred else words
+
+
+def when_due(policy: Policy | None, gate: Gate) -> str:
+    """What follows at the gate's deadline when nobody has answered, in words."""
+    again = policy is None or not policy.timeout_s
+    if again and not gate.own_limit:
+        return "it is put again"
+    if gate.own_limit or policy is None or policy.on_expiry is OnExpiry.DENY or gate.reminders >= policy.reminders:
+        return "it is denied" if Verdict.DENY in ANSWERS[gate.kind] else "the step fails"
+    return "it is escalated" if policy.on_expiry is OnExpiry.ESCALATE else "it is put again"
+
+
+def repeated(policy: Policy | None, gate: Gate, by: Principal, run: Run) -> str:
+    """What to say of an answer that was given before and changed nothing."""
+    own = next((vote for vote in gate.votes if vote.identity == by.identity), None)
+    if not gate.open or policy is None or own is None:
+        return f"already answered {gate.verdict} by {gate.decided_by}"
+    count = tally(policy, gate.votes, run).get(own.digest, 0)
+    return f"your answer {own.verdict} is counted already, {count} of {policy.quorum}"
 
 
 def tally(policy: Policy, votes: tuple[Vote, ...], run: Run) -> Mapping[str, int]:

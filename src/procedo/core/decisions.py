@@ -29,7 +29,7 @@ from procedo.core.state import (
 )
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 
-__all__ = ["CLOCK", "answer", "approve_by_policy", "expire"]
+__all__ = ["CLOCK", "answer", "approve_by_policy", "check_verdict", "expire"]
 
 CLOCK: Final = Principal(Source.SYSTEM, "clock", PrincipalKind.SYSTEM)
 
@@ -49,7 +49,7 @@ def answer(draft: Draft, command: m.Decide) -> None:
         return
     _check_presentation(gate, command)
     policy = _policy(draft, gate)
-    _check_verdict(gate, step, command.verdict)
+    check_verdict(gate, step, command.verdict)
     if command.break_glass:
         _break_glass(draft, gate, policy, command, value)
         return
@@ -113,7 +113,8 @@ def _policy(draft: Draft, gate: Gate) -> Policy:
     return policy
 
 
-def _check_verdict(gate: Gate, step: Step, verdict: Verdict) -> None:
+def check_verdict(gate: Gate, step: Step, verdict: Verdict) -> None:
+    """Raises `BadArgument` for an answer that this gate does not take now."""
     allowed = answers(gate, editable=step.edit is not None)
     if verdict is Verdict.RETRACT and Verdict.APPROVE in allowed:
         return

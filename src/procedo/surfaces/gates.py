@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from procedo.core.approval import Policy, answers, may_decide, objection, tally
+from procedo.core.approval import Policy, answers, may_decide, objection, tally, when_due
 from procedo.core.model import Sop
 from procedo.core.notice import Telling
 from procedo.core.state import Gate, GateKind, PrincipalKind, Run
@@ -69,6 +69,7 @@ def gate_view(
         view["policy"] = gate.named_policy
     if gate.due_at is not None:
         view["due_at"] = stamp(gate.due_at)
+        view["when_due"] = when_due(policy, gate)
     if step.edit is not None and gate.kind is GateKind.CHECKPOINT:
         view["amends"] = step.edit
     if votes := _votes(policy, gate, run):

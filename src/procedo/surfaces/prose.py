@@ -134,8 +134,8 @@ def _gate(action: WaitView | CheckpointView, marker: str) -> str:
     parts += [f"So far: {vote['answer']} {vote['count']} of {vote['of']}." for vote in gate.get("votes", [])]
     if "notices_failed" in gate:
         parts.append(framed(marker, "People may not have been told", gate["notices_failed"]))
-    if "due_at" in gate:
-        parts.append(f"The question expires at {gate['due_at']}.")
+    if "due_at" in gate and "when_due" in gate:
+        parts.append(f"Without an answer until {gate['due_at']}, {gate['when_due']}.")
     if action["action"] == "checkpoint_wait" and "state_file" in action:
         parts.append(f"State file: {action['state_file']}")
     parts += [framed(marker, "To be decided on (data)", gate["content"])]

@@ -113,6 +113,7 @@ class GateView(TypedDict):
     revision: int
     policy: NotRequired[str]
     due_at: NotRequired[str]
+    when_due: NotRequired[str]
     votes: NotRequired[list[VoteView]]
     amends: NotRequired[str]
     notices_failed: NotRequired[list[str]]

@@ -1,12 +1,15 @@
 """One gate in full: what is asked, what has happened at it, and what changed since it was presented before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from procedo.core.approval import answers
+from procedo.core.state import Verdict
 from procedo.surfaces.cli.output import ago, visible
 from procedo.surfaces.cli.timeline import record_line
 from procedo.surfaces.cli.verbs.decision import presentation
+from procedo.surfaces.cli.wording import decisions
 from procedo.surfaces.presentations import previous
 from procedo.surfaces.redaction import masked
 
@@ -38,10 +41,9 @@ def _changes(found: "OpenGate", history: "History") -> Iterator[str]:
         yield from (f"  | {_SIGNS[line.kind]} {visible(line.text, lines=False)}" for line in lines)
 
 
-def _next(found: "OpenGate") -> str:
-    code = found.gate.code
+def _next(found: "OpenGate", verdicts: Iterable[Verdict]) -> str:
     if found.gate.open:
-        return f"  decide    procedo approve {code}  |  procedo deny {code}"
+        return f"  decide    {decisions(found.gate.code, [str(verdict) for verdict in verdicts])}"
     if found.gate.redrafting:
         return "  a new draft is being made; nothing can be decided until it is there"
     if found.gate.verdict is None:
@@ -58,7 +60,9 @@ def gate_detail(found: "OpenGate", history: "History", now: datetime) -> str:
     for record in happened:
         told = visible(record_line(record.kind, masked(record.data)), lines=False)
         lines.append(f"  {ago(record.at, now).rjust(16)}  {told}")
-    return "\n".join([*lines, _next(found)])
+    step = history.snapshot.sop.by_number[found.gate.step]
+    verdicts = answers(found.gate, editable=step.edit is not None)
+    return "\n".join([*lines, _next(found, verdicts)])
 
 
 def gate_value(found: "OpenGate", history: "History") -> dict[str, Any]:

@@ -122,6 +122,17 @@ class Output:
         parts = _OURS.split(text)
         self._write("".join(part if _OURS.fullmatch(part) and self.colour else visible(part) for part in parts) + "\n")
 
+    def row(self, text: str) -> None:
+        """Print one line whatever is in it: a newline in foreign text is shown as an escape and begins no line."""
+        parts = _OURS.split(text)
+        shown = (p if _OURS.fullmatch(p) and self.colour else visible(p, lines=False) for p in parts)
+        self._write("".join(shown) + "\n")
+
+    def quoted(self, text: str, indent: str) -> None:
+        """Print foreign text of any number of lines, each behind a bar, so that none can pose as ours."""
+        for part in text.split("\n"):
+            self.row(f"{indent}| {part}")
+
     def value(self, value: Json) -> None:
         """Print one JSON value over several lines."""
         self._write(_json(value, 2) + "\n")

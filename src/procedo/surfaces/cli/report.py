@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import Output, ago, pretty
 from procedo.surfaces.cli.progress import Progress
+from procedo.surfaces.cli.wording import decisions
 
 if TYPE_CHECKING:
     from procedo.app import App
@@ -71,12 +72,12 @@ def _gate(action: Any, now: datetime) -> Iterator[str]:
     for vote in gate.get("votes", ()):
         yield f"  answered    {vote['count']} of {vote['of']}: {vote['answer']}"
     if gate.get("due_at"):
-        yield f"  deadline    {when(gate['due_at'], now)}"
+        yield f"  deadline    {when(gate['due_at'], now)}, then {gate['when_due']}"
     for text in gate.get("notices_failed", ()):
         yield f"  told        {text}"
     if action.get("state_file"):
         yield f"  state file  {action['state_file']}"
-    yield f"  decide      procedo approve {gate['code']}  |  procedo deny {gate['code']}"
+    yield f"  decide      {decisions(gate['code'], gate['answers'])}"
 
 
 def _delegated(action: Any, now: datetime) -> Iterator[str]:
@@ -114,35 +115,34 @@ def _ending(view: Any, output: Output) -> None:
     for action in view["actions"]:
         if action["action"] == "cancelled":
             verb = "denied" if action["denied"] else "cancelled"
-            output.line(f"  {verb} by {action['by']}: {action['reason'] or '(no reason given)'}")
+            output.row(f"  {verb} by {action['by']}: {action['reason'] or '(no reason given)'}")
     if view.get("failure"):
-        output.line(f"  {output.style('red', 'failed')}: {view['failure']}")
+        output.row(f"  {output.style('red', 'failed')}: {view['failure']}")
     if view.get("output") is not None:
         output.line("  output")
-        for text in _cut(view["output"]).split("\n"):
-            output.line(f"    {text}")
+        output.quoted(_cut(view["output"]), "    ")
 
 
 def run_text(view: "RunView", output: Output, now: datetime) -> None:
     """Print one run for a person."""
     status = output.style(STATUS_STYLE.get(view["status"], "bold"), status_words(view["status"]))
-    output.line(f"run {output.style('bold', view['run_id'])}  {view['sop']} {view['version']}  {status}")
+    output.row(f"run {output.style('bold', view['run_id'])}  {view['sop']} {view['version']}  {status}")
     for action in view["actions"]:
         lines = [*_action(action, now)]
         if lines:
-            output.line(f"  {output.style('bold', _heading(action))}")
+            output.row(f"  {output.style('bold', _heading(action))}")
         for text in lines:
-            output.line(f"    {text}")
+            output.row(f"    {text}")
     _ending(view, output)
     for note in view.get("notes", ()):
-        output.line(f"  note: {note}")
+        output.row(f"  note: {note}")
     if "usage" in view:
         from procedo.surfaces.usage import usage_text
 
         for text in usage_text(view["usage"]):
-            output.line(f"  {text}")
+            output.row(f"  {text}")
     for child in view.get("children", ()):
-        output.line(f"  sub-run {child['run_id']}  {child['sop']}  {status_words(child['status'])}")
+        output.row(f"  sub-run {child['run_id']}  {child['sop']}  {status_words(child['status'])}")
 
 
 def report(call: Call, snapshot: "Snapshot") -> None:

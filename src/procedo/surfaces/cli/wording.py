@@ -1,9 +1,10 @@
-"""Advice that names a tool of the server, said with the command that does the same here."""
+"""Advice as commands: what names a tool of the server said with the command, and the commands of a gate."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["as_command"]
+__all__ = ["as_command", "decisions"]
 
 _VERBS: Final = {
     "list": "list",
@@ -26,4 +27,19 @@ def _said(found: re.Match[str]) -> str:
 
 def as_command(text: str) -> str:
     """The text with `sop_describe('x')` written as `procedo show x`; tools without a command stay as they are."""
-    return _TOOL.sub(_said, text)
+    return _TOOL.sub(_said, text.replace("sop_status without run_id", "sop_status"))
+
+
+_DECISIONS: Final = {
+    "approve": "procedo approve {}",
+    "deny": "procedo deny {}",
+    "amend": "procedo approve {} --amend TEXT",
+    "revise": 'procedo revise {} "GUIDANCE"',
+}
+
+
+def decisions(code: str, answers: Iterable[str]) -> str:
+    """The commands that answer a gate, one for each answer that it takes now."""
+    return "  |  ".join(
+        _DECISIONS.get(answer, f"procedo approve {{}} --verdict {answer}").format(code) for answer in answers
+    )

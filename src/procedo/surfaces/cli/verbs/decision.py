@@ -7,7 +7,7 @@ changed in the meantime is not decided by it.
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ def common_arguments(parser: ArgumentParser) -> None:
 
 
 def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tuple[str, str]]:
+    from procedo.core.approval import when_due
     from procedo.surfaces.gates import failed_notices, may_decide, what_is_asked
 
     gate, run, sop = found.gate, snapshot.run, snapshot.sop
@@ -59,8 +60,10 @@ def _rows(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> Iterator[tu
     yield "started by", f"{run.starter}, {ago(run.started_at, now)}"
     yield "waiting", f"since {gate.waiting_since:%Y-%m-%d %H:%M:%S} UTC, {ago(gate.waiting_since, now)}"
     if gate.due_at is not None:
-        yield "deadline", f"{gate.due_at:%Y-%m-%d %H:%M:%S} UTC, {ago(gate.due_at, now)}"
-    yield "may decide", may_decide(policy, gate)
+        then = when_due(policy, gate)
+        yield "deadline", f"{gate.due_at:%Y-%m-%d %H:%M:%S} UTC, {ago(gate.due_at, now)}, then {then}"
+    if gate.open:
+        yield "may decide", may_decide(policy, gate)
     for vote in gate.votes:
         yield "answered", f"{vote.verdict} by {vote.principal}, {ago(vote.at, now)}"
     for text in failed_notices(snapshot.tellings, gate):
@@ -138,7 +141,7 @@ async def _record(call: Call, found: "OpenGate", answer: Answer) -> "Snapshot":
             if error.code == "not_authorised" and _may_break_glass(app.settings, surface):
                 error.hint += " You may decide alone in an emergency: --break-glass with --comment."
             raise
-        return await follow(call, app, snapshot)
+        return replace(await follow(call, app, snapshot), note=snapshot.note)
 
 
 def _may_break_glass(settings: "Settings", surface: "Surface") -> bool:
@@ -162,8 +165,11 @@ def decide(call: Call, answer: Answer) -> int:
         return 0
     with controlling_terminal() as terminal:
         found, snapshot = asyncio.run(_look(call))
-        # A decided gate cannot change any more, so there is nothing to confirm: the record answers.
-        if found.gate.verdict is None or answer.verdict is Verdict.RETRACT:
+        # Where nothing can be decided there is nothing to confirm: the record answers, or refuses.
+        if found.gate.open:
+            from procedo.core.decisions import check_verdict
+
+            check_verdict(found.gate, snapshot.sop.by_number[found.gate.step], answer.verdict)
             _confirm(terminal, presentation(found, snapshot, datetime.now(UTC)), answer)
     after = asyncio.run(_record(call, found, answer))
     report(call, after)

@@ -13,6 +13,7 @@ from procedo.errors import BadArgument
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import pretty
 from procedo.surfaces.cli.report import when
+from procedo.surfaces.cli.wording import decisions
 
 if TYPE_CHECKING:
     from procedo.app import App
@@ -45,24 +46,22 @@ async def _gates(call: Call, app: "App") -> list[Any]:
 
 def _show(call: Call, gates: Sequence[Any], now: datetime) -> None:
     for gate in gates:
-        call.output.line(
+        call.output.row(
             f"{call.output.style('bold', gate['code'])}  {gate['sop']}, step {gate['step']} {gate['title']}"
             f"  {call.output.style('dim', when(gate['since'], now))}"
         )
-        call.output.line(f"  {gate['asks']}")
+        call.output.row(f"  {gate['asks']}")
         rows = [("run", gate["run_id"]), ("may decide", gate["may_decide"]), ("revision", str(gate["revision"]))]
         rows += [("answered", f"{vote['count']} of {vote['of']}: {vote['answer']}") for vote in gate.get("votes", ())]
-        rows += [("deadline", when(gate["due_at"], now))] if gate.get("due_at") else []
+        rows += [("deadline", f"{when(gate['due_at'], now)}, then {gate['when_due']}")] if gate.get("due_at") else []
         rows += [("told", text) for text in gate.get("notices_failed", ())]
-        rows += [("about", pretty(gate["content"])[:_LONGEST_CONTENT])] if gate.get("content") is not None else []
         for name, value in rows:
-            first, *more = value.split("\n")
-            call.output.line(f"  {call.output.style('dim', name.ljust(10))}  {first}")
-            for text in more:
-                call.output.line(f"{' ' * 14}{text}")
-        verbs = ["approve", "deny", *(["revise"] if "revise" in gate["answers"] else [])]
-        decide = "  |  ".join(f"procedo {verb} {gate['code']}" for verb in verbs)
-        call.output.line(f"  {call.output.style('dim', 'decide'.ljust(10))}  {decide}")
+            call.output.row(f"  {call.output.style('dim', name.ljust(10))}  {value}")
+        if gate.get("content") is not None:
+            call.output.row(f"  {call.output.style('dim', 'about')}")
+            call.output.quoted(pretty(gate["content"])[:_LONGEST_CONTENT], "    ")
+        decide = decisions(gate["code"], gate["answers"])
+        call.output.row(f"  {call.output.style('dim', 'decide'.ljust(10))}  {decide}")
         call.output.line()
 
 

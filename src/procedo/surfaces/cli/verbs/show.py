@@ -87,17 +87,16 @@ def _executions(call: Call, view: "HistoryView") -> None:
     out = call.output
     for execution in view["executions"]:
         attempt = f", attempt {execution['attempt']}" if execution["attempt"] > 1 else ""
-        out.line(
+        out.row(
             f"  {execution['execution_id']}  {out.style('bold', execution['title'])}  {execution['phase']}{attempt}"
             f"  {out.style('dim', execution['by'] if 'by' in execution else execution['agent'])}"
         )
         if execution.get("reason"):
-            out.line(f"       {execution['reason']}")
+            out.row(f"       {execution['reason']}")
         if execution.get("output") is not None:
-            for text in pretty(execution["output"]).split("\n"):
-                out.line(f"       {text}")
+            out.quoted(pretty(execution["output"]), "       ")
         for note in execution.get("notes", ()):
-            out.line(f"       note: {note}")
+            out.row(f"       note: {note}")
 
 
 def _gates(call: Call, view: "HistoryView", now: datetime) -> None:
@@ -109,29 +108,32 @@ def _gates(call: Call, view: "HistoryView", now: datetime) -> None:
         state = f"withdrawn: {gate['withdrawn']}" if gate.get("withdrawn") else state
         state += " (it had expired)" if gate.get("expired") else ""
         state += " (by breaking the glass)" if gate.get("break_glass") else ""
-        call.output.line(f"  {gate['code']}  step {gate['step']}, {gate['kind']}: {gate['asks']}".rstrip(": "))
-        call.output.line(f"        {state}")
+        call.output.row(f"  {gate['code']}  step {gate['step']}, {gate['kind']}: {gate['asks']}".rstrip(": "))
+        call.output.row(f"        {state}")
         if gate.get("comment"):
-            call.output.line(f"        comment: {gate['comment']}")
+            call.output.row(f"        comment: {gate['comment']}")
 
 
 def _run(call: Call, view: "HistoryView", now: datetime) -> None:
     run_text(view["run"], call.output, now)
-    call.output.line(f"\nstarted {when(view['started_at'], now)} by {view['started_by']} with")
-    for text in pretty(view["inputs"]).split("\n"):
-        call.output.line(f"  {text}")
+    call.output.line()
+    call.output.row(f"started {when(view['started_at'], now)} by {view['started_by']} with")
+    call.output.quoted(pretty(view["inputs"]), "  ")
     if view["executions"]:
-        call.output.line("\nsteps")
+        call.output.line()
+        call.output.row("steps")
         _executions(call, view)
     if view["gates"]:
-        call.output.line("\ngates")
+        call.output.line()
+        call.output.row("gates")
         _gates(call, view, now)
     if call["records"]:
         from procedo.surfaces.cli.timeline import record_line
 
-        call.output.line("\nrecord")
+        call.output.line()
+        call.output.row("record")
         for record in view["records"]:
-            call.output.line(f"  {record['seq']:>4}  {record_line(record['kind'], record['data'])}")
+            call.output.row(f"  {record['seq']:>4}  {record_line(record['kind'], record['data'])}")
 
 
 async def _transcripts(call: Call) -> list["Transcript"]:

@@ -33,7 +33,7 @@ async def _news(call: Call, app: "App", after: int) -> int:
 
     records = await app.store.read(lambda reader: reader.records(call["run"], after=after))
     for record in records:
-        call.output.line(f"{record.at.astimezone():%H:%M:%S}  {record_line(record.kind, masked(record.data))}")
+        call.output.row(f"{record.at.astimezone():%H:%M:%S}  {record_line(record.kind, masked(record.data))}")
     return records[-1].seq if records else after
 
 
