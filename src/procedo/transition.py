@@ -12,7 +12,7 @@ from typing import Final
 from procedo.config import Settings
 from procedo.core import messages as m
 from procedo.core.actions import actions
-from procedo.core.admission import slot_objection
+from procedo.core.admission import Load, slot_objection
 from procedo.core.altered import altered
 from procedo.core.approval import Policy, objection
 from procedo.core.draft import Draft, Moment
@@ -177,7 +177,12 @@ class Transitions:
     def _moment(self, writer: Writer, sop: Sop, run: Run) -> Moment:
         slot = None
         if not run.holds_slot and run.end is None:
-            slot = slot_objection(sop, writer.load(sop.name, None, None), self._settings.limits)
+            load = writer.load(sop.name, None, None)
+            slot = slot_objection(sop, load, self._settings.limits)
+            if slot is not None and run.starter.source is Source.HTTP:
+                # The reason is kept with the run, whose owner reads it and may know of their own runs alone.
+                load = replace(load, foreign=_of_others(writer, load, run))
+                slot = slot_objection(sop, load, self._settings.limits)
         return self._moment_of(slot)
 
     def _moment_of(self, slot: str | None) -> Moment:
@@ -251,6 +256,12 @@ class Transitions:
                     children.append(self.snapshot(reader, *self.load(reader, summary.run_id)))
         told = reader.tellings(run.id) if found and self._settings.notices.routes else ()
         return Snapshot(sop, run, actions(sop, run), policies, tuple(children), tellings=told)
+
+
+def _of_others(reader: Reader, load: Load, run: Run) -> frozenset[str]:
+    """The runs that take the slots and were not begun by whoever began this one."""
+    found = {run_id: reader.run(run_id) for run_id in (*load.executing, *load.executing_total)}
+    return frozenset(run_id for run_id, other in found.items() if other is None or other.starter.key != run.starter.key)
 
 
 def _end_sessions(writer: Writer, before: Run | None, after: Run, now: datetime) -> None:

@@ -171,6 +171,16 @@ async def test_a_full_limit_names_ones_own_runs_and_counts_those_of_others(app: 
     assert f"{limit} {', '.join([mine, *theirs])}." in operators.value.message
 
 
+@pytest.mark.requirement("own-runs")
+async def test_a_run_that_waits_for_a_slot_tells_its_owner_nothing_of_others(app: App) -> None:
+    started = [await app.runs_of(one).start("kiln-firing", None, at(one)) for one in (IDA, NOOR)]
+    sam = at(Principal(Source.HTTP, "sam", PrincipalKind.HUMAN))
+    gates = [snapshot.run.open_gates[0].id for snapshot in started]
+    first, second = [(await app.runs.decide(gate, Verdict.APPROVE, sam)).run for gate in gates]
+    assert (first.status, second.status) == (Status.RUNNING, Status.PENDING)
+    assert second.slot_reason == "max_concurrent 1 of 'kiln-firing' is used by 1 run of other callers"
+
+
 async def test_a_key_that_anothers_live_run_holds_is_refused_without_its_id() -> None:
     load = Load(key_holder="run-theirs", foreign=frozenset({"run-theirs"}))
     with pytest.raises(Refused) as told:
