@@ -327,9 +327,7 @@ def secrets_of(root: Path) -> list[str]:
 
 
 @pytest.mark.requirement("C4", "adversary")
-@pytest.mark.parametrize(
-    ("era", "sop"), [("legacy", "launch"), ("auto", "letter"), ("auto", "far")]
-)
+@pytest.mark.parametrize(("era", "sop"), [("legacy", "launch"), ("auto", "letter"), ("auto", "far")])
 async def test_a_model_never_gets_past_a_gate_and_a_person_still_decides(tmp_path: Path, era: str, sop: str) -> None:
     async with server(tmp_path, era) as client:
         at = await besieged(tmp_path, client, sop)
