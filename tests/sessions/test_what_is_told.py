@@ -120,3 +120,27 @@ async def test_the_record_says_which_agent_was_at_work(bench: Bench) -> None:
         run_id = desk.run_id
     shown = Workspace(bench.root, {"PATH": os.environ["PATH"]}).run("show", run_id, "--records").out
     assert "1.1: agent reviewer is at work for host" in shown
+
+
+def test_a_person_allows_a_call_for_the_rest_of_the_session(bench: Bench) -> None:
+    bench.configure(config(ask=["file_read"], tools=["file_read"], runtime='tool_call_dedup_exempt = ["file_read"]'))
+    (bench.root / "a.md").write_text("text")
+    read = 'calls = [{ tool = "file_read", args = { path = "a.md" } }]'
+    bench.script(script(read, read, 'text = "fine"'))
+    workspace = Workspace(bench.root, {"PATH": os.environ["PATH"]})
+    view = workspace.json("start", "review", "--wait", "60")
+    code = view["actions"][0]["context"]["code"]
+    denied = workspace.person("deny", code, answers=("n",))
+    assert "May reviewer call file_read in step 1?" in denied.text
+    screen = workspace.person("approve", code, "--for-session", "--wait", "60")
+    assert "It also holds for this very call later in the session." in screen.text
+    assert workspace.json("status", view["run_id"])["status"] == "completed"
+
+
+def test_only_the_approval_of_a_call_lasts_for_a_session(bench: Bench) -> None:
+    bench.procedure("1. **Mine** — Do it.\n   - requires_confirmation: true\n", name="gated")
+    workspace = Workspace(bench.root, {"PATH": os.environ["PATH"]})
+    view = workspace.json("start", "gated")
+    screen = workspace.person("approve", view["actions"][0]["context"]["code"], "--for-session", answers=())
+    assert "--for-session does not fit gate" in screen.text
+    assert workspace.json("status", view["run_id"])["status"] == "waiting_approval"

@@ -32,6 +32,9 @@ def arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="decide alone, against group, quorum and roles of the policy; takes that permission and --comment",
     )
+    parser.add_argument(
+        "--for-session", action="store_true", help="of a tool call: the same for this very call later in the session"
+    )
     value = parser.add_mutually_exclusive_group()
     value.add_argument("--amend", metavar="TEXT", help="approve with this text in the field that may be edited")
     value.add_argument("--value", metavar="JSON", help="the same, with any JSON value (or @FILE)")
@@ -58,4 +61,4 @@ def _verdict(call: Call) -> Verdict:
 def run(call: Call) -> int:
     """Decide the gate."""
     value = call["amend"] if call["value"] is None else json_argument(call["value"], "--value")
-    return decide(call, Answer(_verdict(call), value, call["comment"], call["break_glass"]))
+    return decide(call, Answer(_verdict(call), value, call["comment"], call["break_glass"], call["for_session"]))

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from procedo.core.model import Json
-from procedo.core.state import Gate, Verdict
-from procedo.errors import Refused
+from procedo.core.state import Gate, GateKind, Verdict
+from procedo.errors import BadArgument, Refused
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import ago, pretty, visible
 from procedo.surfaces.cli.report import follow, report
@@ -96,6 +96,7 @@ class Answer:
     value: Json = None
     comment: str = ""
     break_glass: bool = False
+    lasting: bool = False
 
     @property
     def question(self) -> str:
@@ -112,6 +113,8 @@ class Answer:
             lines += ["  with this value:", *(f"  | {text}" for text in visible(pretty(self.value)).split("\n"))]
         if self.comment:
             lines.append(f"  comment: {visible(self.comment, lines=False)}")
+        if self.lasting:
+            lines.append("  It also holds for this very call later in the session.")
         if self.break_glass:
             lines.append("  You decide alone, against the policy of this gate. That stands in the record for ever.")
         return "\n".join(lines)
@@ -136,6 +139,7 @@ async def _record(call: Call, found: "OpenGate", answer: Answer) -> "Snapshot":
                 digest=found.gate.digest,
                 run_id=call["run"],
                 break_glass=answer.break_glass,
+                lasting=answer.lasting,
             )
         except Refused as error:
             if error.code == "not_authorised" and _may_break_glass(app.settings, surface):
@@ -151,6 +155,14 @@ def _may_break_glass(settings: "Settings", surface: "Surface") -> bool:
     return glass_objection(settings.break_glass, surface.principal, "an emergency") is None
 
 
+def _check_lasting(gate: Gate, answer: Answer) -> None:
+    if answer.lasting and (gate.kind is not GateKind.TOOL_CALL or answer.verdict is not Verdict.APPROVE):
+        message = (
+            f"--for-session does not fit gate {gate.code}: it extends the approval of a tool call, and nothing else."
+        )
+        raise BadArgument("bad_argument", message, "Leave it out.")
+
+
 def _confirm(terminal: Terminal, shown: str, answer: Answer) -> None:
     terminal.show(f"\n{shown}\n\n{answer.shown()}")
     if not terminal.confirmed(f"{answer.question} [y/N]"):
@@ -161,10 +173,12 @@ def decide(call: Call, answer: Answer) -> int:
     """Ask the person, record the answer, follow the run to its next stop and print it. A token is not asked."""
     if call.holder is not None:
         found, _ = asyncio.run(_look(call))
+        _check_lasting(found.gate, answer)
         report(call, asyncio.run(_record(call, found, answer)))
         return 0
     with controlling_terminal() as terminal:
         found, snapshot = asyncio.run(_look(call))
+        _check_lasting(found.gate, answer)
         # Where nothing can be decided there is nothing to confirm: the record answers, or refuses.
         if found.gate.open:
             from procedo.core.decisions import check_verdict
