@@ -15,6 +15,7 @@ from procedo.agents.registry import Registry
 from procedo.core.model import Scope
 from procedo.core.session import SessionState
 from procedo.core.state import Status
+from procedo.driver import Driver
 from procedo.runs import Surface
 from procedo.surfaces.mcp.server import build_server
 
@@ -253,3 +254,25 @@ async def test_delegations_end_at_the_depth_that_the_agent_allows(bench: Bench) 
         assert "the delegation is 2 deep, the limit is 1" in snapshot.run.end.reason
         await desk.start(name="inner")
         assert (await desk.work()).run.status is Status.COMPLETED
+
+
+@pytest.mark.requirement("C120", "session-identity")
+async def test_a_driver_without_a_registry_fails_the_step_and_runs_nothing(bench: Bench) -> None:
+    async with bench.opened([said("fine")], {}) as desk:
+        for driver, status in (
+            (Driver(desk.app.runs, desk.app.store, desk.app.capabilities), Status.FAILED),
+            (desk.driver, Status.COMPLETED),
+        ):
+            await desk.start()
+            claim = await desk.claim()
+            assert claim is not None
+            await driver.perform(claim)
+            assert (await desk.look()).run.status is status
+            history = await desk.app.runs.history(desk.run_id)
+            assert len(history.sessions) == (status is Status.COMPLETED)
+            if status is Status.FAILED:
+                assert (
+                    "agent 'reviewer' cannot be assembled: this server has no agent of that name"
+                    in await desk.failure()
+                )
+                assert "agent:system:reviewer" not in {record.acting for record in history.records}
