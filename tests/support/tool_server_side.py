@@ -1,4 +1,6 @@
-"""The server of `tool_server` with the SDK: one tool, whose description changes when it is called."""
+"""The server of `tool_server` with the SDK; the description of its tools changes when one is called."""
+
+import sys
 
 import anyio
 from mcp.server import Server
@@ -13,6 +15,7 @@ from mcp.types import (
     Tool,
 )
 
+WORDS = dict(word.partition("=")[::2] for word in sys.argv[1:])
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False}
 BUS = InMemorySubscriptionBus()
 CALLED = anyio.Event()
@@ -20,7 +23,8 @@ CALLED = anyio.Event()
 
 async def list_tools(ctx: object, params: PaginatedRequestParams | None) -> ListToolsResult:
     description = "A tool for tests." + (" Changed." if CALLED.is_set() else "")
-    return ListToolsResult(tools=[Tool(name="echo", description=description, input_schema=SCHEMA)])
+    names = WORDS.get("tools", "echo").split(",")
+    return ListToolsResult(tools=[Tool(name=n, description=description, input_schema=SCHEMA) for n in names])
 
 
 async def call_tool(ctx: object, params: CallToolRequestParams) -> CallToolResult:
