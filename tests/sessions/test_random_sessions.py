@@ -98,7 +98,7 @@ async def lived(
     for writes in (dies, None):
         mortal = MortalStore(store, writes)
         try:
-            spoken = Talk(talk[said_so_far:] + [said("the end")] * 20)
+            spoken = Talk([*talk[said_so_far:], *[said("the end")] * 20])
             async with bench.opened(spoken, hands, store=mortal, run_id=hands.run_id) as desk:
                 if not hands.run_id:
                     hands.run_id = (await desk.start(ASKABLE if ask else HEADLESS)).run.id

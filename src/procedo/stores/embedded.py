@@ -35,10 +35,11 @@ def delay_s(attempts: int) -> float:
 class Embedded:
     """A `Carrier` in the store's own file.
 
-    `lease_s` is how long a claim lasts without renewal, in seconds; `concurrency` how many jobs run at once.
+    `lease_s` is how long a claim lasts without renewal, in seconds; `concurrency` how many jobs run at once. Most of
+    them wait for somebody else, and a session that waits for its model must not hold up a deadline.
     """
 
-    def __init__(self, store: Store, clock: Clock, *, lease_s: float = 10.0, concurrency: int = 8) -> None:
+    def __init__(self, store: Store, clock: Clock, *, lease_s: float = 10.0, concurrency: int = 32) -> None:
         self._store = store
         self._clock = clock
         self._lease = timedelta(seconds=lease_s)
@@ -151,7 +152,9 @@ class Embedded:
         try:
             await perform(claim)
         except ProcedoError as error:
-            _log.warning("job %s (%s) is tried again, attempt %d: %s", job.id, job.kind, claim.attempts, error)
+            # What this process puts down because it ends is no trouble, and nobody is told.
+            level = logging.DEBUG if self._stopping else logging.WARNING
+            _log.log(level, "job %s (%s) is tried again, attempt %d: %s", job.id, job.kind, claim.attempts, error)
         except Exception:  # noqa: BLE001  # a fault in one job must not end the worker of all the others
             _log.exception("job %s (%s) met a fault and is tried again, attempt %d", job.id, job.kind, claim.attempts)
         else:
