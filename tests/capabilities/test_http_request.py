@@ -214,7 +214,7 @@ async def test_a_lost_answer_is_unknown_after_a_post_and_a_failure_when_a_repeat
     web: WebHost, web_registry: Build, perform: Perform, way: str
 ) -> None:
     getattr(web, way)("/a")
-    registry = web_registry(f"127.0.0.1:{web.port}", timeout_s=0.3)
+    registry = web_registry(f"127.0.0.1:{web.port}", timeout_s=2.0)
     post = {"method": "POST", "url": web.url("/a"), "json": {}}
 
     with pytest.raises(OutcomeUnknown, match="may have been carried out"):
