@@ -78,7 +78,7 @@ def server_table(name: str) -> ServerTable:
     return ServerTable(name, "stdio", "x", (), {}, "", {}, True, 1.0, 1.0, (), ())
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries, entries, ceilings, scopes, listings, groups)
 @pytest.mark.requirement("no-broader-scope")
 def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
@@ -118,7 +118,7 @@ def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
     assert not misspelt or reasons
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     allowed=st.lists(st.sampled_from([*BUILT_IN, "*"]), max_size=4, unique=True).map(tuple),
     excluded=st.lists(st.sampled_from(BUILT_IN), max_size=3, unique=True).map(tuple),

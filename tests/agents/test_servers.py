@@ -191,7 +191,7 @@ async def test_a_list_that_the_server_changes_under_way_ends_the_use_of_the_tool
             while True:
                 await tools.call(identity, {"text": "x"}, "effect-2")
 
-        with anyio.fail_after(10), pytest.raises(ToolFailed, match="no longer what it was"):
+        with anyio.fail_after(30), pytest.raises(ToolFailed, match="no longer what it was"):
             await until_the_news_has_come()
         assert tools.changed == ("mcp:s/echo",)
 
@@ -225,7 +225,7 @@ async def test_how_a_call_ends_tells_whether_it_may_have_acted(
 
 async def gone(pids: Sequence[int]) -> bool:
     """True when none of these processes is alive any more; a dead one that nobody reaped counts as gone."""
-    with anyio.move_on_after(5):
+    with anyio.move_on_after(30):
         while any(_alive(pid) for pid in pids):  # noqa: ASYNC110  # a process of another process group tells nobody
             await anyio.sleep(0.01)
         return True

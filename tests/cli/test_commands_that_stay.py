@@ -16,7 +16,7 @@ STEPS = """\
 1. **First** — Do the first thing.
 2. **Second** — Do the second thing.
 """
-LIMIT_S = 40
+LIMIT_S = 60.0
 
 
 @contextmanager

@@ -170,4 +170,4 @@ class Walk(RuleBasedStateMachine):
 
 
 TestWalk = Walk.TestCase
-TestWalk.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestWalk.settings = settings(stateful_step_count=25)

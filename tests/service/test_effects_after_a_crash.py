@@ -37,7 +37,7 @@ def notices(shop: Shop) -> int:
 
 
 async def at_rest(app: App, run_id: str) -> Snapshot:
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         return await app.runs.wait(run_id, HOST, 30)
 
 

@@ -112,7 +112,7 @@ async def lived(
     raise AssertionError("it did not end")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=tables,
     talk=st.lists(turns, min_size=1, max_size=6),

@@ -2,7 +2,7 @@ import random
 
 import pytest
 from definitions import HEADER, compiled, files, problems_of, surroundings, told
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from procedo.core.approval import Policy
@@ -218,7 +218,6 @@ def reach(edges: dict[int, list[int]], start: int, without: int | None = None) -
     return seen
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 12))
 def test_dominators_agree_with_their_definition(seed: int, size: int) -> None:
     edges = graph(seed, size)
@@ -230,7 +229,6 @@ def test_dominators_agree_with_their_definition(seed: int, size: int) -> None:
             assert dominators.dominates((above, False), (below, False)) == expected
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 12))
 def test_circles_are_the_sets_of_nodes_that_reach_each_other(seed: int, size: int) -> None:
     edges = graph(seed, size)

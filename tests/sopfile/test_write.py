@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from definitions import HEADER
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from repository import ROOT
 
@@ -213,7 +213,6 @@ def test_what_cannot_be_read_back_is_refused() -> None:
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.just("\n"), max_size=40)
 
 
-@settings(deadline=None)
 @given(
     title=texts,
     body=texts,

@@ -74,7 +74,7 @@ class Worker:
         self._moved = anyio.Event()
 
     async def until(self, *, claims: int = 0, done: int = 0) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             while len(self.claims) < claims or len(self.done) < done:
                 await self._moved.wait()
 
@@ -85,7 +85,7 @@ async def emit(store: Store, carrier: Carrier, *jobs: Job) -> None:
 
 async def settled(store: Store) -> None:
     """Until no job is left to do."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while await store.read(lambda reader: reader.next_job_at(NOW)) is not None:
             await store.changed(5)
 
@@ -177,7 +177,7 @@ async def test_a_claim_is_renewed_as_long_as_the_job_runs(
 async def renewed(store: Store, clock: HandClock) -> None:
     """Until the one job there is has been renewed at the present time."""
     whole = clock.now() + timedelta(seconds=LEASE_S)
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while (await store.read(lambda reader: reader.next_job_at(clock.now()))) != whole:
             await store.changed(5)
 
@@ -217,7 +217,7 @@ async def test_a_worker_that_lost_its_claim_stops_the_job(
         await clock.until_sleeping(LEASE_S / 3)
         with caplog.at_level(logging.WARNING, "procedo.carrier"):
             await clock.move(LEASE_S / 3)
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 while "its claim is lost" not in caplog.text:
                     await store.changed(0.05)
         slow.let_go()
@@ -272,7 +272,7 @@ def test_the_rest_after_a_failure_grows_up_to_five_minutes() -> None:
 async def test_a_worker_of_a_closed_store_ends(store: Store, made: Callable[[], Carrier]) -> None:
     carrier = made()
     await store.close()
-    with pytest.raises(BaseExceptionGroup) as caught, anyio.fail_after(20):
+    with pytest.raises(BaseExceptionGroup) as caught, anyio.fail_after(30):
         await carrier.run_worker(Worker().perform)
     assert caught.group_contains(StoreError)
 

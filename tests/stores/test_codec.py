@@ -37,7 +37,7 @@ OPENED = Execution("1.1", Arrival(1), Performer.HOST, "host", AT)
 
 
 @pytest.mark.parametrize("kind", m.EVENTS, ids=lambda kind: kind.__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_event_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
     event = data.draw(anything(kind))
@@ -46,7 +46,7 @@ def test_every_event_comes_back_as_it_was(kind: type[Any], data: st.DataObject) 
 
 
 @pytest.mark.parametrize("kind", [Execution, Gate, StepState, Origin, Body], ids=lambda kind: kind.__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_part_of_a_run_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
     value = data.draw(anything(kind))

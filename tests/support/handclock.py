@@ -32,7 +32,7 @@ class HandClock:
 
     async def until_sleeping(self, seconds: float) -> None:
         """Until somebody sleeps who has to be woken in so many seconds from now."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             while self._now + timedelta(seconds=seconds) not in self._sleepers.values():
                 await self._asleep.wait()
 

@@ -25,7 +25,7 @@ from procedo.surfaces.web.code import TerminalCode
 __all__ = ["Served", "reserved", "served"]
 
 MAKER = Principal(Source.CLI, "root", PrincipalKind.HUMAN)
-BOUND_S = 20.0
+BOUND_S = 60.0
 
 
 @dataclass

@@ -16,7 +16,7 @@ __all__ = ["Answer", "Screen", "at_keyboard"]
 Answer: TypeAlias = str | Callable[[], str]
 """What is typed; a function is called when the question stands there, and may do something before it answers."""
 
-LIMIT_S: Final = 40.0
+LIMIT_S: Final = 60.0
 
 
 @dataclass(frozen=True)
