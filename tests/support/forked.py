@@ -78,7 +78,9 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send it a signal, if it runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # It may have ended between the look and the signal; then there is nothing left to send it.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it at once, if it runs."""
