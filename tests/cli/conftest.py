@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from commands import Workspace
+from commands import Done, Workspace
 
 KILN = """\
 1. **Load kiln** — Put the pieces in.
@@ -24,3 +24,11 @@ def kiln(workspace: Workspace) -> Workspace:
     """A workspace with one procedure that begins with a gate."""
     workspace.simple("kiln-firing", KILN)
     return workspace
+
+
+@pytest.fixture(scope="session")
+def performed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """How the demonstration ended, and its folder for temporary files; it is long, so one is for all."""
+    place = tmp_path_factory.mktemp("place")
+    here = Workspace(tmp_path_factory.mktemp("here"), {"TMPDIR": str(place)})
+    return here.fresh("demo", "--fast", "--json"), place

@@ -56,7 +56,7 @@ exit codes: 0 done, 1 a document or the configuration is wrong, 2 bad argument, 
 
 NAMES = [verb.name for verb in VERBS]
 MINIMAL = {
-    "demo": ("--fast",),
+    "demo": ("--fast", "--json"),
     "new": ("fresh",),
     "serve": (),
     "doctor": (),
@@ -98,8 +98,10 @@ EXPECTED = {
 
 @pytest.mark.requirement("C35")
 @pytest.mark.parametrize("verb", NAMES)
-def test_each_verb_answers_with_its_minimal_arguments(kiln: Workspace, verb: str) -> None:
-    done = kiln.fresh(verb, *MINIMAL[verb])
+def test_each_verb_answers_with_its_minimal_arguments(
+    kiln: Workspace, verb: str, request: pytest.FixtureRequest
+) -> None:
+    done = request.getfixturevalue("performed")[0] if verb == "demo" else kiln.fresh(verb, *MINIMAL[verb])
     assert done.code == EXPECTED.get(verb, 0), done.out + done.err
 
 

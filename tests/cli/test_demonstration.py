@@ -6,13 +6,6 @@ import pytest
 from commands import Done, Workspace
 
 
-@pytest.fixture(scope="module")
-def performed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
-    """How it ended, and its folder for temporary files."""
-    place = tmp_path_factory.mktemp("place")
-    return Workspace(tmp_path_factory.mktemp("here"), {"TMPDIR": str(place)}).run("demo", "--fast", "--json"), place
-
-
 @pytest.mark.requirement("demo", "C4", "C28", "C32")
 def test_the_demonstration_runs_to_its_end(performed: tuple[Done, Path]) -> None:
     done, _ = performed
