@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.usage import RequestUsage
 from session_bench import COMPATIBLE, Bench, Hands, Talk, answer, call, config, said, script, step
@@ -149,30 +149,39 @@ async def test_an_unfinished_or_empty_answer_is_sent_back_once(
     assert "no usable answer after 2 attempts" in end.reason
 
 
-async def test_a_provider_that_cannot_be_reached_is_asked_again_and_then_the_step_fails(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("down", "unmeasured", "told"),
+    [
+        (ModelHTTPError(503, "m", "busy"), 0, "503"),
+        # Nobody knows what a request used that got no answer at all.
+        (ModelAPIError("m", "the connection failed"), 2, "the connection failed"),
+    ],
+)
+async def test_a_provider_that_cannot_be_reached_is_asked_again_and_then_the_step_fails(
+    bench: Bench, down: Exception, unmeasured: int, told: str
+) -> None:
     bench.configure(config(kind="openai_compatible", provider=COMPATIBLE))
-    down = ModelHTTPError(503, "m", "busy")
-
-    for last, state in ((said("fine"), "completed"), (down, "failed")):
+    for last, state in ((said("fine"), SessionState.COMPLETED), (down, SessionState.FAILED)):
         talk = Talk([down, down, last])
-        async with bench.opened(talk) as desk:
+        async with bench.opened(talk) as desk, anyio.create_task_group() as group:
             await desk.start()
-            async with anyio.create_task_group() as group:
-
-                async def tick() -> None:
-                    while True:
-                        await anyio.lowlevel.checkpoint()
-                        bench.clock.pass_by(0.01)
-
-                group.start_soon(tick)
-                await desk.work()
-                group.cancel_scope.cancel()
-            transcript = await desk.transcript()
-            assert transcript.session.state == state
-            assert len(talk.heard) == 3
-            if state == "failed":
+            group.start_soon(ticking, bench)
+            await desk.work()
+            group.cancel_scope.cancel()
+        async with bench.opened(run_id=desk.run_id) as desk:
+            session = (await desk.transcript()).session
+            assert (session.state, len(talk.heard)) == (state, 3)
+            assert session.unmeasured == unmeasured + (unmeasured > 0 and state is SessionState.FAILED)
+            if state is SessionState.FAILED:
                 assert "gave no answer: the model 'm' of openai_compatible.own" in await desk.failure()
-                assert "503" in await desk.failure()
+                assert told in await desk.failure()
+
+
+async def ticking(bench: Bench) -> None:
+    """Time passes, a little at every turn of the loop."""
+    while True:
+        await anyio.lowlevel.checkpoint()
+        bench.clock.pass_by(0.01)
 
 
 @pytest.mark.parametrize("status", [401, 404])

@@ -194,14 +194,10 @@ class Session:
             else:
                 questions.extend([question] if question is not None else [])
 
-        if self._contract.runtime.parallel_calls == 1:
+        # As many run at once as there are slots; those that wait for one get it in their order.
+        async with anyio.create_task_group() as group:
             for call in calls:
-                if not failures:
-                    await one(call)
-        else:
-            async with anyio.create_task_group() as group:
-                for call in calls:
-                    group.start_soon(one, call)
+                group.start_soon(one, call)
         if failures:
             raise failures[0]
         return questions
