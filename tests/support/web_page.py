@@ -17,7 +17,7 @@ from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.runs import Snapshot, Surface
 from procedo.surfaces.http.front import guarded
 from procedo.surfaces.web.code import TerminalCode
-from procedo.surfaces.web.site import inbox
+from procedo.surfaces.web.site import console
 
 ORIGIN = "http://127.0.0.1:8321"
 HOST = Surface(Principal(Source.HOST, "desk", PrincipalKind.AGENT))
@@ -207,8 +207,8 @@ async def office(folder: Path, config: str = "", sops: Mapping[str, Mapping[str,
 
     async with open_app(workspace(folder, sops, config), worker=False, clock=clock) as app:
         code = TerminalCode(clock.now, show)
-        page = inbox(app, code, origin=ORIGIN, operator="ida", stopping=asyncio.Event())
-        yield Office(app, clock, code, guarded(page, (ORIGIN,)), codes)
+        pages = console(app, code, origin=ORIGIN, operator="ida", stopping=asyncio.Event())
+        yield Office(app, clock, code, guarded(pages, (ORIGIN,)), codes)
 
 
 def gate_path(snapshot: Snapshot) -> str:

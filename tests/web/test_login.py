@@ -128,7 +128,7 @@ async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites(desk:
         ida.client.follow_redirects = False
         page = await ida.post("/inbox/login", {"credential": desk.codes[0]})
         parts = {part.strip().lower() for part in page.headers["set-cookie"].split(";")[1:]}
-    assert parts == {"httponly", "samesite=strict", "path=/inbox", "max-age=43200"}
+    assert parts == {"httponly", "samesite=strict", "path=/", "max-age=43200"}
 
 
 async def test_the_login_goes_on_to_the_gate_that_was_asked_for_and_nowhere_else(desk: Office) -> None:
@@ -138,7 +138,8 @@ async def test_the_login_goes_on_to_the_gate_that_was_asked_for_and_nowhere_else
         desk.code.renew()
         page = await ida.post("/inbox/login", {**page.form("/inbox/login"), "credential": desk.codes[0]})
         assert page.path == f"/inbox/gates/{gate.id}"
-    for number, elsewhere in enumerate(("https://evil.example", "//evil.example", "/inbox/../mcp", "/inbox//evil")):
+    outside = ("https://evil.example", "//evil.example", "/inbox/../mcp", "/inbox//evil", "/runs/%2e%2e/mcp", "/mcp")
+    for number, elsewhere in enumerate(outside):
         secret = await desk.token("ida", "view", name=f"t{number}")
         async with desk.somebody() as ida:
             assert (await ida.post("/inbox/login", {"credential": secret, "next": elsewhere})).path == "/inbox"
@@ -163,7 +164,7 @@ async def test_under_a_foreign_name_the_server_does_not_answer(desk: Office) -> 
 
 async def test_every_answer_carries_the_strict_headers(desk: Office) -> None:
     async with desk.operator() as ida:
-        for path in ("/inbox", "/inbox/gates/nothing", "/inbox/inbox.css", "/inbox/nothing"):
+        for path in ("/inbox", "/inbox/gates/nothing", "/inbox/console.css", "/inbox/nothing"):
             headers = (await ida.get(path)).headers
             policy = headers["content-security-policy"]
             assert "default-src 'none'" in policy

@@ -1,9 +1,10 @@
-"""One ASGI application out of its parts: health, inbox, MCP."""
+"""One ASGI application out of its parts: health, console, MCP."""
 
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from procedo.access.tokens import Tokens
@@ -11,16 +12,16 @@ from procedo.errors import StoreError
 from procedo.ports import Store
 from procedo.surfaces.web.doors import BASE
 from procedo.surfaces.web.protection import Protection
-from procedo.surfaces.web.site import Inbox
+from procedo.surfaces.web.site import PLACES
 
 __all__ = ["Front", "Health", "OpenDoor", "guarded"]
 
 _JSON: Final = {"cache-control": "no-store"}
 
 
-def guarded(page: Inbox, origins: tuple[str, ...]) -> Protection:
-    """The inbox page behind its protection."""
-    return Protection(Starlette(routes=page.routes()), origins)
+def guarded(pages: list[Route], origins: tuple[str, ...]) -> Protection:
+    """The console behind its protection."""
+    return Protection(Starlette(routes=pages), origins)
 
 
 class Health:
@@ -79,7 +80,7 @@ class Front:
             await self._mcp(scope, receive, send)
         elif path in ("/health", "/ready"):
             await self._health(scope, receive, send)
-        elif path == BASE or path.startswith(f"{BASE}/"):
+        elif any(path == place or path.startswith(f"{place}/") for place in PLACES):
             await self._page(scope, receive, send)
         elif path == "/":
             await RedirectResponse(BASE, 303)(scope, receive, send)

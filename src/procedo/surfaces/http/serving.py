@@ -31,7 +31,7 @@ from procedo.surfaces.mcp.callers import Whole
 from procedo.surfaces.mcp.server import build_server
 from procedo.surfaces.mcp.stdio import log_to_stderr
 from procedo.surfaces.web.code import TerminalCode
-from procedo.surfaces.web.site import InboxApp, inbox
+from procedo.surfaces.web.site import ConsoleApp, console
 
 __all__ = ["DEFAULT_PORT", "Desk", "HttpApp", "beside", "build", "http_server", "serve_http"]
 
@@ -40,11 +40,11 @@ MCP_PATH: Final = "/mcp"
 _GRACE_S: Final = 3
 
 
-class HttpApp(InboxApp, BoundApp, Whole, Protocol):
+class HttpApp(ConsoleApp, BoundApp, Whole, Protocol):
     """What the server needs of the application."""
 
 
-A = TypeVar("A", bound=InboxApp)
+A = TypeVar("A", bound=ConsoleApp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ async def build(
         foreign = None if oauth is None else OAuth(oauth, keys_of(oauth))
         resource, scopes = (None, ()) if oauth is None else (oauth.resource, oauth.required_scopes)
         verifier = Verifier(app.tokens, foreign, resource, scopes)
-    page = inbox(app, code, origin=addresses.origin, operator=operator, stopping=stopping)
+    pages = console(app, code, origin=addresses.origin, operator=operator, stopping=stopping)
     server = build_server(
         app,
         door=HttpDoor(app, anonymous=not protected, route=f"the inbox page, {addresses.origin}/inbox"),
@@ -131,7 +131,7 @@ async def build(
     mcp: ASGIApp = server.streamable_http_app(
         streamable_http_path=MCP_PATH, transport_security=addresses.security, host=host
     )
-    return Front(mcp if protected else OpenDoor(mcp, app.tokens), guarded(page, addresses.origins), Health(app.store))
+    return Front(mcp if protected else OpenDoor(mcp, app.tokens), guarded(pages, addresses.origins), Health(app.store))
 
 
 async def _serve(
@@ -183,8 +183,8 @@ async def beside(opening: AbstractAsyncContextManager[A], desk: Desk, *, port: i
             addresses = Addresses.of(host, sock.getsockname()[1], app.settings.serving)
             app.inbox.served_at(addresses.origin)
             stopping, code = asyncio.Event(), desk.code(app.clock)
-            page = inbox(app, code, origin=addresses.origin, operator=desk.operator, stopping=stopping)
-            server = http_server(guarded(page, addresses.origins), lifespan=False)
+            pages = console(app, code, origin=addresses.origin, operator=desk.operator, stopping=stopping)
+            server = http_server(guarded(pages, addresses.origins), lifespan=False)
             serving = asyncio.create_task(server.serve(sockets=[sock]))
             desk.say(f"procedo: inbox at {addresses.origin}/inbox")
             code.renew()

@@ -21,7 +21,7 @@ __all__ = ["BASE", "Cookie", "Doors"]
 BASE: Final = "/inbox"
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _SMALL: Final = 8_192
-_OUR_PAGES: Final = re.compile(rf"{BASE}(?:/gates/[A-Za-z0-9._~-]+)?")
+_OUR_PAGES: Final = re.compile(r"/(?:inbox|runs|catalogue)(?:/\w[\w.~%-]*)*(?:\?[\w.~%&=+-]*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ class Cookie:
         secure = origin.startswith("https://")
         tail = origin.rpartition(":")[2]
         port = f"_{tail}" if tail.isdigit() else ""
-        return cls(f"{'__Secure-' if secure else ''}procedo{port}", secure)
+        return cls(f"{'__Host-' if secure else ''}procedo{port}", secure)
 
     def give(self, response: Response, secret: str, seconds: int) -> None:
         """Put a session into an answer."""
         response.set_cookie(
-            self.name, secret, max_age=seconds, path=BASE, secure=self.secure, httponly=True, samesite="strict"
+            self.name, secret, max_age=seconds, path="/", secure=self.secure, httponly=True, samesite="strict"
         )
 
     def take(self, response: Response) -> None:
         """Take the session out of the browser."""
-        response.delete_cookie(self.name, path=BASE, secure=self.secure, httponly=True, samesite="strict")
+        response.delete_cookie(self.name, path="/", secure=self.secure, httponly=True, samesite="strict")
 
 
 class Doors:
@@ -87,7 +87,8 @@ class Doors:
 
     def to_login(self, request: Request) -> Response:
         """Where somebody is sent who has to log in first."""
-        return RedirectResponse(f"{BASE}/login?next={quote(request.url.path)}", 303)
+        query = f"?{request.url.query}" if request.url.query and request.method == "GET" else ""
+        return RedirectResponse(f"{BASE}/login?next={quote(request.url.path + query)}", 303)
 
     async def page(self, request: Request) -> Response:
         """The login page."""

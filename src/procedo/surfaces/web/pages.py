@@ -45,7 +45,7 @@ class Pages:
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
         """A page."""
-        defaults: dict[str, Any] = {"visitor": None, "version": "", "watches": ""}
+        defaults: dict[str, Any] = {"visitor": None, "version": "", "watches": "", "section": ""}
         text = self._environment.get_template(template).render(**{**defaults, **values})
         return HTMLResponse(text, status)
 
