@@ -70,11 +70,12 @@ class Ids(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Who stands behind a transition: acting identity, delegating identity, root principal (principal keys)."""
+    """Who stands behind a transition: acting, delegating and root principal keys; `command` is not recorded."""
 
     acting: str
     delegating: str
     root: str
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +235,9 @@ class Reader(Protocol):
 
     def next_job_at(self, now: datetime) -> datetime | None:
         """When the next job becomes claimable: due, and its claim (if any) run out."""
+
+    def jobs_waiting(self, now: datetime) -> Mapping[str, int]:
+        """How many jobs of each kind are claimable now: due, and held by nobody."""
 
     def owner(self, run_id: str) -> str | None:
         """The principal key of whom a run belongs to; None for one that belongs to this server's operators."""

@@ -157,7 +157,7 @@ class Transitions:
         """Commit the start of a run that was admitted in this transaction."""
         moment = self._moment_of(None)
         command = replace(command, lineage=self._lineage(writer, command))
-        after = self._save(writer, None, drafted(sop, None, command, moment), by)
+        after = self._save(writer, None, drafted(sop, None, command, moment), by, command)
         return self.snapshot(writer, sop, after)
 
     def _commit(
@@ -172,7 +172,7 @@ class Transitions:
         draft = drafted(sop, run, command, self._moment(writer, sop, run))
         if not draft.events:
             return run
-        return self._save(writer, run, draft, by, delegating)
+        return self._save(writer, run, draft, by, command, delegating)
 
     def _moment(self, writer: Writer, sop: Sop, run: Run) -> Moment:
         slot = None
@@ -202,12 +202,14 @@ class Transitions:
         before: Run | None,
         draft: Draft,
         by: Principal,
+        command: m.Command,
         delegating: str | None = None,
     ) -> Run:
         events, now = draft.events, draft.moment.now
         after = altered(draft.run, revision=draft.run.revision + 1)
         root = after.starter.key
-        saved = writer.save(before, after, events, Attribution(by.key, delegating or root, root), now)
+        who = Attribution(by.key, delegating or root, root, type(command).__name__)
+        saved = writer.save(before, after, events, who, now)
         _end_sessions(writer, before, after, now)
         self.emit(writer, effects(before, saved, events), saved)
         return saved

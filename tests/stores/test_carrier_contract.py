@@ -288,3 +288,16 @@ async def test_jobs_are_pruned_with_their_run(store: Store, made: Callable[[], C
     async with working(carrier, worker.perform):
         await worker.until(done=2)
     assert worker.done == ["b", "a"]
+
+
+async def test_the_jobs_that_wait_are_those_that_are_due_and_held_by_nobody(store: Store) -> None:
+    later = NOW + timedelta(hours=1)
+    jobs = (JOB, replace(JOB, id="second"), replace(JOB, id="tick", kind="tick", due_at=later))
+    await store.write(lambda writer: writer.put_jobs(jobs))
+    assert dict(await store.read(lambda reader: reader.jobs_waiting(NOW))) == {"perform": 2}
+    claim = await store.write(lambda writer: writer.claim_job("me", NOW, NOW + timedelta(seconds=LEASE_S)))
+    assert claim is not None
+    assert dict(await store.read(lambda reader: reader.jobs_waiting(NOW))) == {"perform": 1}
+    assert dict(await store.read(lambda reader: reader.jobs_waiting(later))) == {"perform": 2, "tick": 1}
+    await store.write(lambda writer: writer.finish_job(claim))
+    assert dict(await store.read(lambda reader: reader.jobs_waiting(later))) == {"perform": 1, "tick": 1}

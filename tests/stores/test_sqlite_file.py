@@ -400,6 +400,7 @@ QUERIES = {
     "children": lambda reader: reader.children("run-1"),
     "jobs": lambda reader: reader.claim_job("me", NOW, NOW),
     "next job": lambda reader: reader.next_job_at(NOW),
+    "jobs that wait": lambda reader: reader.jobs_waiting(NOW),
     "records": lambda reader: reader.records("run-1"),
 }
 

@@ -1,5 +1,6 @@
 """What a store in memory holds, and reads of it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -194,6 +195,11 @@ class MemoryReader(MemorySessionReader):
         """See `Reader.next_job_at`."""
         waiting = [stored.ready_at or now for stored in self._contents.jobs.values() if not stored.done]
         return max(now, min(waiting)) if waiting else None
+
+    def jobs_waiting(self, now: datetime) -> Mapping[str, int]:
+        """See `Reader.jobs_waiting`."""
+        stored = self._contents.jobs.values()
+        return Counter(one.job.kind for one in stored if not one.done and (one.ready_at or now) <= now)
 
     def owner(self, run_id: str) -> str | None:
         """See `Reader.owner`."""

@@ -8,7 +8,7 @@ from typing import Final
 from procedo.ports import Claim, Job
 from procedo.stores.jsontext import instant, moment, parsed, text
 
-__all__ = ["claim", "finish", "next_at", "postpone", "put", "renew"]
+__all__ = ["claim", "finish", "next_at", "postpone", "put", "renew", "waiting"]
 
 _MINE: Final = "WHERE id = ? AND fence = ? AND owner IS NOT NULL AND done = 0"
 _PUT: Final = """INSERT INTO jobs (id, kind, run_id, subject, due_at, payload, ready_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -65,3 +65,9 @@ def next_at(connection: sqlite3.Connection, now: datetime) -> datetime | None:
     if row is None:
         return None
     return max(now, instant(row[0])) if row[0] else now
+
+
+def waiting(connection: sqlite3.Connection, now: datetime) -> dict[str, int]:
+    """How many jobs of each kind are claimable now."""
+    sql = "SELECT kind, count(*) FROM jobs WHERE done = 0 AND ready_at <= ? GROUP BY kind"
+    return dict(connection.execute(sql, (moment(now),)).fetchall())

@@ -313,3 +313,7 @@ class SqliteReader(AccessReader, NoticeReader, SessionReader):
     def next_job_at(self, now: datetime) -> datetime | None:
         """See `Reader.next_job_at`."""
         return sqlite_jobs.next_at(self._connection, now)
+
+    def jobs_waiting(self, now: datetime) -> Mapping[str, int]:
+        """See `Reader.jobs_waiting`."""
+        return sqlite_jobs.waiting(self._connection, now)
