@@ -69,9 +69,16 @@ class Conflict(Refused):
 
 
 class BadArgument(Refused):
-    """An argument is missing, unknown or of the wrong form."""
+    """An argument is missing, unknown or of the wrong form.
+
+    `places` tells parts of a value apart: the dotted path of each wrong part, what was expected there, what was found.
+    """
 
     exit_code = 2
+
+    def __init__(self, code: str, message: str, hint: str = "", places: Sequence[tuple[str, str, str]] = ()) -> None:
+        super().__init__(code, message, hint)
+        self.places = tuple(places)
 
 
 class InvalidSop(ProcedoError):

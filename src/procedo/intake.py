@@ -18,7 +18,8 @@ def checked_inputs(sop: Sop, inputs: Json, limit: int) -> Json:
         if violations:
             told = "; ".join(str(v) for v in violations)
             hint = f"sop_describe({sop.name!r}) shows the schema; no run was started."
-            raise BadArgument("bad_inputs", f"The inputs of {sop.name!r} do not fit: {told}.", hint)
+            places = [(one.path, one.expected, one.found) for one in violations]
+            raise BadArgument("bad_inputs", f"The inputs of {sop.name!r} do not fit: {told}.", hint, places)
     check_size("The inputs", value, limit)
     return value
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from referencing import Registry, Resource
     from referencing._core import Resolver
 
-__all__ = ["compile_schema", "kind_of"]
+__all__ = ["compile_schema", "kind_of", "rules_in_words"]
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _MOST: Final = 20
@@ -70,6 +70,12 @@ def kind_of(value: Json) -> str:
         if isinstance(value, kind):
             return word
     return type(value).__name__
+
+
+def rules_in_words(keywords: Mapping[str, Json]) -> tuple[str, ...]:
+    """What the keywords of a schema ask for, in the words that a violation uses; others are left out."""
+    asked = ((_EXPECTED.get(word), wanted) for word, wanted in keywords.items() if wanted is not False)
+    return tuple(tell(wanted) for tell, wanted in asked if tell is not None)
 
 
 def _known_documents() -> "Registry[Any]":
