@@ -32,6 +32,14 @@ def pinned_entry(definition: Definition) -> Entry:
     return Entry(name=sop.name, folder=Path(), sop=sop, problems=(), files=definition.files)
 
 
+def _sub_procedure(library: Library, name: str, step: int) -> Entry:
+    try:
+        return library.get(name)
+    except NotFound as error:
+        message = f"Step {step} runs the procedure {name!r}, which this caller does not reach: {error.message}"
+        raise NotFound(error.code, message, error.hint, error.near) from error
+
+
 def sub_procedures(library: Library, sop: Sop | None) -> Mapping[str, Entry]:
     """Every procedure that may run as a sub-run below this one, by name. Raises `NotFound` and `InvalidSop`."""
     found: dict[str, Entry] = {}
@@ -40,7 +48,7 @@ def sub_procedures(library: Library, sop: Sop | None) -> Mapping[str, Entry]:
         for step in waiting.pop().steps:
             name = step.sub_sop
             if name is not None and (sop is None or name != sop.name) and name not in found:
-                entry = library.get(name)
+                entry = _sub_procedure(library, name, step.number)
                 if entry.sop is None:
                     raise NotFound("unknown_sop", f"{name!r}, which step {step.number} runs, cannot be used.")
                 found[name] = entry

@@ -222,7 +222,8 @@ class Driver:
         good = child.end.status is Status.COMPLETED
         reason = "" if good else f"sub-run {child.id} is {child.end.status}: {child.end.reason}"
         status = Phase.COMPLETED if good else Phase.FAILED
-        command = m.Finish(child.parent.execution, claim.fence, status, child.end.output, reason)
+        # Whoever moved the sub-run on had a hand in what comes of it here.
+        command = m.Finish(child.parent.execution, claim.fence, status, child.end.output, reason, reach=child.reach)
         await self._runs.command(child.parent.run, command)
 
     async def _cancel_children(self, claim: Claim) -> None:

@@ -15,13 +15,14 @@ from procedo.core.admission import admit
 from procedo.core.approval import repeated
 from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import digest
-from procedo.core.session import SessionRow, Transcript
+from procedo.core.reach import admits_sop
 from procedo.core.state import Execution, Parent, Phase, Principal, Run, Status, Verdict
 from procedo.definitions import pinned_entry, sub_procedures
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 from procedo.intake import check_size, checked_inputs, key_of
-from procedo.ports import Clock, Definition, Filter, Ids, OpenGate, Reader, Store, StoredKey, Summary, Writer
-from procedo.references import check_name, gate_of
+from procedo.looking import Looking
+from procedo.ports import Clock, Definition, Ids, Reader, Store, StoredKey, Writer
+from procedo.references import gate_of
 from procedo.sopfile.library import Entry, Library
 from procedo.statefile import StateFiles
 from procedo.successor import succession
@@ -36,8 +37,8 @@ MAX_DEPTH: Final = 8
 _REPORTABLE: Final = {"completed": Phase.COMPLETED, "failed": Phase.FAILED, "skipped": Phase.SKIPPED}
 
 
-class Runs:
-    """Start, report, decide, cancel, resume, look."""
+class Runs(Looking):
+    """Start, report, decide, cancel, resume; looking is inherited."""
 
     def __init__(
         self,
@@ -49,13 +50,15 @@ class Runs:
         clock: Clock,
         ids: Ids,
     ) -> None:
-        self._store = store
-        self._library = library
+        super().__init__(store, library, transitions)
         self._settings = settings
-        self._transitions = transitions
         self._state_files = state_files
         self._clock = clock
         self._ids = ids
+
+    def over(self, store: Store, library: Library) -> "Runs":
+        """The same verbs over what one caller sees."""
+        return Runs(store, library, self._settings, self._transitions, self._state_files, self._clock, self._ids)
 
     # --- starting ---------------------------------------------------------------------------------
 
@@ -82,6 +85,9 @@ class Runs:
         if depth > MAX_DEPTH:
             message = f"{name!r} would be nested {depth} deep, the limit is {MAX_DEPTH}."
             raise Refused("too_deep", message, "Look for procedures that start each other.")
+        if not admits_sop(above.reach, name):
+            message = f"{name!r} is beyond the limits of whoever started the run or moved it on."
+            raise Refused("beyond_reach", message, "Start it with credentials that reach all of its sub-procedures.")
         pinned = above.digest if name == above.sop else above.pins.get(name, "")
         definition = await self._store.read(lambda reader: reader.definition(pinned))
         if definition is None:
@@ -89,7 +95,7 @@ class Runs:
         entry = pinned_entry(definition)
         stored = StoredKey(f"child:{above.id}", execution.id, digest(execution.input), self._ids.run_id())
         ceiling = above.ceiling if scope == Scope() else (*above.ceiling, scope)
-        surface = Surface(above.starter, above.can_ask, above.route, ceiling=ceiling)
+        surface = Surface(above.starter, above.can_ask, above.route, ceiling=ceiling, reach=above.reach)
         pins = await self._pinned(above)
         return await self._start(entry, execution.input, surface, stored, pins, Parent(above.id, execution.id, depth))
 
@@ -123,6 +129,7 @@ class Runs:
             can_ask=surface.can_ask,
             route=surface.route,
             ceiling=surface.ceiling,
+            reach=surface.reach,
             key=key,
             parent=parent,
             pins={name: pin.sop.digest for name, pin in pins.items() if pin.sop is not None},
@@ -167,7 +174,7 @@ class Runs:
             message = f"{status!r} is no status of a report."
             raise BadArgument("bad_status", message, "It is one of completed, failed, skipped.")
         check_size("The output", output, self._settings.max_value_bytes)
-        command = m.Report(execution_id, phase, output, surface.principal)
+        command = m.Report(execution_id, phase, output, surface.principal, surface.reach)
         return await self.command(run_id, command, surface.principal)
 
     async def decide(
@@ -195,7 +202,8 @@ class Runs:
         if value is not None:
             check_size("The value", value, self._settings.max_value_bytes)
         by, gate_id = surface.principal, found.gate.id
-        command = m.Decide(gate_id, verdict, by, value, comment, revision, digest, lasting, break_glass)
+        seen = (revision, digest)
+        command = m.Decide(gate_id, verdict, by, value, comment, *seen, lasting, break_glass, surface.reach)
         answered = await self.command(found.run_id, command, surface.principal)
         if answered.replayed:
             # Somebody may have answered since the gate was found above.
@@ -220,14 +228,16 @@ class Runs:
         """
         state = await self.state(run_id, surface)
         if retry is not None and state.run.status is Status.FAILED:
-            return await self._succeed(run_id, retry, surface.principal)
+            return await self._succeed(run_id, retry, surface)
         if retry is not None:
-            return await self.command(run_id, m.Reopen(retry, surface.principal), surface.principal)
+            return await self.command(run_id, m.Reopen(retry, surface.principal, surface.reach), surface.principal)
         if state.run.pause is not None:
-            return await self.command(run_id, m.Release(surface.principal), surface.principal)
+            return await self.command(run_id, m.Release(surface.principal, surface.reach), surface.principal)
         return state
 
-    async def _succeed(self, run_id: str, step: int, by: Principal) -> Snapshot:
+    async def _succeed(self, run_id: str, step: int, surface: Surface) -> Snapshot:
+        by = surface.principal
+
         def work(writer: Writer) -> Snapshot:
             sop, failed = self._transitions.load(writer, run_id)
             key = StoredKey(f"retry:{run_id}", str(step), "", self._ids.run_id())
@@ -249,6 +259,7 @@ class Runs:
                 can_ask=failed.can_ask,
                 route=failed.route,
                 ceiling=failed.ceiling,
+                reach=(*failed.reach, *surface.reach),
                 key=failed.key,
                 retry_of=failed.id,
                 pins=failed.pins,
@@ -300,10 +311,6 @@ class Runs:
             snapshot = await self.command(run_id, m.Tick())
         return await self._published(replace(snapshot, replayed=False))
 
-    async def look(self, run_id: str) -> Snapshot:
-        """A run exactly as it is stored."""
-        return await self._store.read(lambda reader: self._look(reader, run_id))
-
     async def wait(
         self,
         run_id: str,
@@ -323,75 +330,5 @@ class Runs:
 
         return await wait_for(look, self._store, self._clock, wait_s, progress, past)
 
-    async def gate(self, reference: str) -> tuple[OpenGate, Snapshot]:
-        """A gate by id or short code, and its run. Raises `NotFound`, or `Refused` for a code of several gates."""
-
-        def work(reader: Reader) -> tuple[OpenGate, Snapshot]:
-            found = gate_of(reader, reference)
-            return found, self._look(reader, found.run_id)
-
-        return await self._store.read(work)
-
-    async def inbox(self, surface: Surface, *, mine: bool = False) -> tuple[OpenGate, ...]:
-        """Every open gate, the one that waits longest first; `mine` leaves out those that the caller may not decide."""
-
-        def work(reader: Reader) -> tuple[OpenGate, ...]:
-            found = reader.open_gates()
-            if not mine:
-                return found
-            return tuple(g for g in found if self._transitions.may_decide(reader, g, surface.principal))
-
-        return await self._store.read(work)
-
-    async def list(self, wanted: Filter) -> tuple[Summary, ...]:
-        """Runs, most recently active first. Raises `NotFound` for a procedure that nobody knows."""
-
-        def work(reader: Reader) -> tuple[Summary, ...]:
-            found = reader.runs(wanted)
-            if wanted.sop is not None and not found:
-                check_name(wanted.sop, {entry.name for entry in self._library.entries()}, reader)
-            return found
-
-        return await self._store.read(work)
-
-    async def history(self, run_id: str) -> History:
-        """Everything that is known of a run."""
-
-        def work(reader: Reader) -> History:
-            snapshot = self._look(reader, run_id)
-            executions, gates = reader.executions(run_id), reader.gates(run_id)
-            snapshot = replace(snapshot, sessions=_sessions(reader, run_id))
-            return History(snapshot, executions, gates, reader.records(run_id), reader.sessions(run_id))
-
-        return await self._store.read(work)
-
-    async def accounted(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with what the agents of the run and of its sub-runs have used."""
-        found = await self._store.read(lambda reader: _sessions(reader, snapshot.run.id))
-        return replace(snapshot, sessions=found)
-
-    async def transcript(self, run_id: str, execution_id: str) -> Transcript | None:
-        """What the agent of an execution said and did; None when it was not carried out by one. Raises `NotFound`."""
-
-        def work(reader: Reader) -> Transcript | None:
-            self._look(reader, run_id)
-            return reader.session(run_id, execution_id)
-
-        return await self._store.read(work)
-
-    async def counts(self) -> Mapping[Status, int]:
-        """How many runs have each status."""
-        return await self._store.read(lambda reader: reader.counts())
-
-    def _look(self, reader: Reader, run_id: str) -> Snapshot:
-        sop, run = self._transitions.load(reader, run_id)
-        return self._transitions.snapshot(reader, sop, run)
-
     async def _published(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, state_files=await self._state_files.publish(snapshot.run))
-
-
-def _sessions(reader: Reader, run_id: str) -> tuple[SessionRow, ...]:
-    """The sessions of a run and of everything that it started."""
-    below = (row for child in reader.children(run_id) for row in _sessions(reader, child.run_id))
-    return (*reader.sessions(run_id), *below)

@@ -106,7 +106,7 @@ class Sessions:
         return await self._workbench.assemble(
             work.execution.agent,
             surface=Surface(run.starter, run.can_ask, run.route, ceiling=run.ceiling),
-            ceiling=Ceiling(run.ceiling),
+            ceiling=Ceiling(run.ceiling, run.reach),
             step=brief,
             delegation=work.delegation,
             recorded=recorded,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from procedo.core.model import Scope
+from procedo.core.reach import BOUNDLESS, Reaches
 from procedo.core.session import SessionRow
 from procedo.core.state import Execution, Gate, Principal
 from procedo.ports import Record
@@ -16,6 +17,7 @@ class Surface:
     """Where a call came in: its principal, whether a person can be asked there, and its operator route in words.
 
     `ceiling` are the scopes beyond which nothing that it starts may go; empty: no limit beyond the agents' own.
+    `reach` are the caller's limits, which what it starts or moves on takes over.
     """
 
     principal: Principal
@@ -23,6 +25,7 @@ class Surface:
     route: str = ""
     host: bool = True
     ceiling: tuple[Scope, ...] = ()
+    reach: Reaches = BOUNDLESS
 
 
 @dataclass(frozen=True, slots=True)

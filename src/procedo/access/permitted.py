@@ -11,7 +11,7 @@ from procedo.core.model import Json
 from procedo.core.session import Transcript
 from procedo.core.state import Status, Verdict
 from procedo.errors import NotFound, Refused
-from procedo.ports import Filter, OpenGate, Summary
+from procedo.ports import Filter, OpenGate, Record, Summary
 from procedo.runs import History, Runs, Snapshot, Surface
 from procedo.waiting import Progress
 
@@ -133,6 +133,11 @@ class Permitted(Runs):
         """See `Runs.history`."""
         self._access.require(Role.VIEW)
         return await self._runs.history(run_id)
+
+    async def timeline(self, run_id: str, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
+        """See `Runs.timeline`."""
+        self._access.require(Role.VIEW)
+        return await self._runs.timeline(run_id, after, limit)
 
     async def accounted(self, snapshot: Snapshot) -> Snapshot:
         """See `Runs.accounted`."""

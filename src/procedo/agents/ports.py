@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from procedo.agents.contract import Contract
 from procedo.agents.parts import Tool, ToolId
 from procedo.core.model import Json, Scope
+from procedo.core.reach import BOUNDLESS, Reaches
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -56,9 +57,13 @@ class Door(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a caller may hand on at most: every scope in here has to admit a tool. It is stored with the run."""
+    """What a caller may hand on at most: every scope in here has to admit a tool, and every reach the agent.
+
+    It is stored with the run.
+    """
 
     scopes: tuple[Scope, ...]
+    reach: Reaches = BOUNDLESS
 
 
 UNBOUNDED = Ceiling(())

@@ -14,6 +14,7 @@ class Cause(StrEnum):
 
     UNKNOWN_AGENT = "unknown_agent"
     DISABLED_AGENT = "disabled_agent"
+    BEYOND_REACH = "beyond_reach"
     MISSING_PROFILE = "missing_profile"
     MISSING_PROVIDER = "missing_provider"
     MISSING_KEY = "missing_key"

@@ -37,6 +37,7 @@ from procedo.agents.toolset import Authority, candidates, chosen
 from procedo.config import Settings
 from procedo.config.agent_settings import AgentTable, ProviderTable, RiskTable, RuntimeTable
 from procedo.core.model import Json
+from procedo.core.reach import admits_agent
 
 __all__ = ["Registry"]
 
@@ -104,6 +105,10 @@ class Registry:
     ) -> Contract:
         """Assemble an agent for one execution; see `ports.Workbench.assemble`. Raises `NotAssembled`."""
         draft = _Draft()
+        reached = admits_agent(ceiling.reach, alias)
+        if not reached:
+            message = f"{alias!r} is beyond the limits of whoever started the run or moved it on"
+            draft.add(Cause.BEYOND_REACH, message, "start it with credentials that reach this agent")
         tables = self._tables(draft, alias)
         if tables is None:
             raise NotAssembled(alias, draft.reasons)
@@ -117,7 +122,7 @@ class Registry:
         draft.reasons += reasons
         provider = bound(tables.provider)
         draft.reasons += await objections(provider, runtime, self._environ, self._settings.root)
-        if not tables.agent.enabled:
+        if not (tables.agent.enabled and reached):
             raise NotAssembled(alias, draft.reasons)  # no server is started for it
         scope, tools = await self._tools(draft, tables, security, runtime, ceiling, step)
         controls = _controls(draft, tables.agent.kind, provider, runtime, tools)

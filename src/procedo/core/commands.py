@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, Union, get_args
 
 from procedo.core.model import Json, Mode, Scope
+from procedo.core.reach import BOUNDLESS, Reaches
 from procedo.core.state import Arrival, GateKind, Parent, Phase, Principal, Verdict
 
 __all__ = [
     "COMMANDS",
+    "MOVING",
     "Acting",
     "Ask",
     "Begin",
@@ -34,7 +36,8 @@ class Start:
     """Begin a run. `mode` and `host_agent` are the effective ones; ids and the marker come from the caller's `Ids`.
 
     `can_ask`, `route` and `ceiling` are of the surface where it was started: whether a person can be asked
-    there, the operator's route in words, and the scopes beyond which nothing in the run may go.
+    there, the operator's route in words, and the scopes beyond which nothing in the run may go. `reach` are the limits
+    of whoever starts it, and of the runs that it comes from.
 
     `pins` are the digests of the procedures that it may run as sub-runs, by name. `lineage` holds the principal keys
     of everybody who acted in the runs that this one comes from. A run that takes up a
@@ -50,6 +53,7 @@ class Start:
     can_ask: bool = False
     route: str = ""
     ceiling: tuple[Scope, ...] = ()
+    reach: Reaches = BOUNDLESS
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None
@@ -61,12 +65,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of an execution, told by whoever performs it. `status` is completed, failed or skipped."""
+    """The result of an execution, told by whoever performs it. `status` is completed, failed or skipped.
+
+    `reach`, here and in other commands that move a run on, are the limits of whoever does it: the run takes them over.
+    """
 
     execution_id: str
     status: Phase
     output: Json
     by: Principal
+    reach: Reaches = BOUNDLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ class Finish:
     output: Json = None
     reason: str = ""
     acting: str = "system"
+    reach: Reaches = BOUNDLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,7 @@ class Decide:
     digest: str | None = None
     lasting: bool = False
     break_glass: bool = False
+    reach: Reaches = BOUNDLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +182,7 @@ class Release:
     """End an operator's pause."""
 
     by: Principal
+    reach: Reaches = BOUNDLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +191,7 @@ class Reopen:
 
     step: int
     by: Principal
+    reach: Reaches = BOUNDLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +214,5 @@ Command: TypeAlias = Union[
     Tick,
 ]
 COMMANDS: Final[tuple[type[Any], ...]] = get_args(Command)
+MOVING: Final = (Report, Finish, Decide, Release, Reopen)
+"""Those with which somebody moves a run on."""

@@ -23,6 +23,7 @@ from procedo.core.gate_events import (
     VoteRetracted,
 )
 from procedo.core.model import Json, Mode, Scope
+from procedo.core.reach import BOUNDLESS, Reaches
 from procedo.core.state import Arrival, Execution, Held, Parent, Pending, Principal
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "GlassBroken",
     "ItemOpened",
     "OutputClaimed",
+    "ReachNarrowed",
     "RevisionAsked",
     "RevisionFailed",
     "Routed",
@@ -86,11 +88,19 @@ class RunStarted:
     can_ask: bool = False
     route: str = ""
     ceiling: tuple[Scope, ...] = ()
+    reach: Reaches = BOUNDLESS
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
     lineage: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ReachNarrowed:
+    """Somebody with these limits moved the run on, which keeps within them from here on."""
+
+    reach: Reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +330,7 @@ class RunCancelled:
 
 Event: TypeAlias = Union[
     RunStarted,
+    ReachNarrowed,
     StepVisited,
     StepPassedOver,
     ArrivalPended,

@@ -83,6 +83,7 @@ def begun(e: m.RunStarted, at: datetime) -> Run:
         can_ask=e.can_ask,
         route=e.route,
         ceiling=e.ceiling,
+        reach=e.reach,
         key=e.key,
         parent=e.parent,
         retry_of=e.retry_of,
@@ -90,6 +91,10 @@ def begun(e: m.RunStarted, at: datetime) -> Run:
         lineage=e.lineage,
         steps=FreshSteps(),
     )
+
+
+def _reach_narrowed(run: Run, e: m.ReachNarrowed, _: datetime) -> Run:
+    return replace(run, reach=(*run.reach, *e.reach))
 
 
 def _step_visited(run: Run, e: m.StepVisited, _: datetime) -> Run:
@@ -335,6 +340,7 @@ def _run_cancelled(run: Run, e: m.RunCancelled, at: datetime) -> Run:
 
 _TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Run]]] = {
     m.RunStarted: _run_started,
+    m.ReachNarrowed: _reach_narrowed,
     m.StepVisited: _step_visited,
     m.StepPassedOver: _unchanged,
     m.ArrivalPended: _arrival_pended,

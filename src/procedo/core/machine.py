@@ -22,7 +22,8 @@ from procedo.core.evolve import begun
 from procedo.core.gates import open_gate
 from procedo.core.model import Json, Sop
 from procedo.core.outputs import digest
-from procedo.core.results import accept, attempt_failed, complete, halt, judge, skip
+from procedo.core.reach import without
+from procedo.core.results import accept, attempt_failed, complete, halt, identity_of, judge, skip
 from procedo.core.state import Arrival, Execution, Gate, GateKind, Performer, Phase, Run, Status
 from procedo.errors import Conflict, NotFound, Refused
 
@@ -85,6 +86,8 @@ def drafted(sop: Sop, run: Run | None, command: m.Command, moment: Moment) -> Dr
     draft = Draft(sop, run, moment)
     _HANDLERS[type(command)](draft, command)
     if draft.events:
+        if isinstance(command, m.MOVING) and (more := without(command.reach, run.reach)):
+            draft.emit(m.ReachNarrowed(more))
         _settle(draft)
     return draft
 
@@ -150,6 +153,7 @@ def _start(sop: Sop, command: m.Start, moment: Moment) -> Draft:
         can_ask=command.can_ask,
         route=command.route,
         ceiling=command.ceiling,
+        reach=without(command.reach, ()),
         key=command.key,
         parent=command.parent,
         retry_of=command.retry_of,
@@ -199,16 +203,17 @@ def _is_repeat(draft: Draft, execution: Execution, identity: str) -> bool:
 
 def _report(draft: Draft, command: m.Report) -> None:
     execution = _execution(draft, command.execution_id)
-    if _is_repeat(draft, execution, digest([command.status.value, command.output])):
+    identity = identity_of(command.status, command.output)
+    if _is_repeat(draft, execution, identity):
         return
     if execution.performer not in (Performer.HOST, Performer.PROGRAM):
         message = f"Execution {execution.id} is performed by the {execution.performer}, not by the caller."
         raise Refused("not_yours", message, open_work(draft.run))
-    by, identity = command.by.key, digest([command.status.value, command.output])
+    by = command.by.key
     if command.status is Phase.COMPLETED:
-        accept(draft, execution, command.output, by)
+        accept(draft, execution, command.output, by, identity)
     elif command.status is Phase.SKIPPED:
-        skip(draft, execution, command.output, by)
+        skip(draft, execution, command.output, by, identity)
     else:
         told = command.output if isinstance(command.output, str) else ""
         reason = told or (f"reported as failed: {command.output}" if command.output else "reported as failed")
@@ -248,7 +253,7 @@ def _finish(draft: Draft, command: m.Finish) -> None:
         )
     by = command.acting
     if command.status is Phase.COMPLETED:
-        accept(draft, execution, command.output, by)
+        accept(draft, execution, command.output, by, identity_of(command.status, command.output))
     elif command.status is Phase.HALTED:
         halt(draft, execution, GateKind.INTERRUPTED, command.reason, execution.input)
     else:

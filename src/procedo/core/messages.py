@@ -2,6 +2,7 @@
 
 from procedo.core.commands import (
     COMMANDS,
+    MOVING,
     Acting,
     Ask,
     Begin,
@@ -45,6 +46,7 @@ from procedo.core.events import (
     GlassBroken,
     ItemOpened,
     OutputClaimed,
+    ReachNarrowed,
     RevisionAsked,
     RevisionFailed,
     Routed,
@@ -77,6 +79,7 @@ __all__ = [
     "ACTIONS",
     "COMMANDS",
     "EVENTS",
+    "MOVING",
     "Acting",
     "Action",
     "ArrivalPended",
@@ -119,6 +122,7 @@ __all__ = [
     "Judge",
     "OutputClaimed",
     "PendingStep",
+    "ReachNarrowed",
     "Release",
     "Reopen",
     "Report",

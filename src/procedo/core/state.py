@@ -16,6 +16,7 @@ from procedo.core.execution import Arrival, Closing, Execution, Performer, Phase
 from procedo.core.gate import Gate, GateKind, Verdict, Vote
 from procedo.core.model import EMPTY, Json, Mode, Scope
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import BOUNDLESS, Reaches
 
 __all__ = [
     "Arrival",
@@ -143,7 +144,8 @@ class Run:
 
     `revision` counts transitions and `seq` events. `executions`, `gates`, `pending` and `fans` hold what
     is open plus whatever a command named; `steps` holds the step states that the command may need.
-    `can_ask`, `route` and `ceiling` are of the surface where it was started, and hold for everything in it.
+    `can_ask`, `route` and `ceiling` are of the surface where it was started, and hold for everything in it. `reach` are
+    the limits of everybody who started it or moved it on.
     """
 
     id: str
@@ -163,6 +165,7 @@ class Run:
     can_ask: bool = False
     route: str = ""
     ceiling: tuple[Scope, ...] = ()
+    reach: Reaches = BOUNDLESS
     key: str | None = None
     parent: Parent | None = None
     retry_of: str | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from procedo.core.messages import EVENTS, Event
 from procedo.core.model import EMPTY, Json, Mode, Scope
+from procedo.core.reach import BOUNDLESS, Reaches
 from procedo.core.state import End, Held, Parent, Pause, Pending, Principal, Run
 from procedo.stores.jsontext import canonical, text, unreadable
 from procedo.stores.shapes import shape
@@ -73,6 +74,7 @@ class Body:
     slot_reason: str = ""
     pause: Pause | None = None
     end: End | None = None
+    reach: Reaches = BOUNDLESS
 
     @classmethod
     def of(cls, run: Run) -> "Body":
@@ -87,6 +89,7 @@ class Body:
             run.slot_reason,
             run.pause,
             run.end,
+            run.reach,
         )
 
 

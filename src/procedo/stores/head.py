@@ -71,6 +71,7 @@ def run_of(
         can_ask=first.can_ask,
         route=first.route,
         ceiling=first.ceiling,
+        reach=body.reach,
         key=head["key"],
         parent=first.parent,
         retry_of=first.retry_of,

@@ -45,8 +45,14 @@ def _reported(what: str) -> Callable[[Any], str]:
     )
 
 
+def _reach(limits: Any) -> str:
+    named = {what: limits.get(what) for what in ("sops", "agents")}
+    return " and ".join(f"{what} {', '.join(found) or 'none'}" for what, found in named.items() if found is not None)
+
+
 _SENTENCES: Final[Mapping[str, Callable[[Any], str]]] = {
     "RunStarted": lambda d: f"{d['sop']} {d['version']} started by {_who(d)} with {brief(d.get('inputs'))}",
+    "ReachNarrowed": lambda d: f"keeps within {'; '.join(map(_reach, d['reach']))}",
     "StepVisited": lambda d: f"step {d['step']} reached",
     "StepPassedOver": lambda d: f"step {d['step']} passed over{_because(d['reason'])}",
     "ArrivalPended": lambda d: f"step {d['pending']['arrival']['step']} has to wait",
