@@ -353,8 +353,11 @@ class Store(Protocol):
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` on one consistent snapshot."""
 
-    async def changed(self, seconds: float) -> bool:
-        """Wait until anybody, in any process, has committed; False after that many seconds."""
+    async def changed(self, seconds: float, *, jobs: bool = False) -> bool:
+        """Wait until anybody, in any process, has committed; False after that many seconds.
+
+        With `jobs`, commits that are known to have put no job, and to have given none back, do not count.
+        """
 
     async def close(self) -> None:
         """Close the store; later calls raise `StoreError`."""

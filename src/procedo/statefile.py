@@ -50,6 +50,8 @@ class StateFiles:
 
     async def publish(self, run: Run) -> Mapping[str, str]:
         """Bring the file of a run up to date; returns the path for each open checkpoint gate."""
+        if not run.gate_count:
+            return {}  # a run without any gate never had a file, and most calls are about such runs
         path = self._folder / f"{run.id}.json"
         gates = [gate for gate in run.open_gates if gate.kind is GateKind.CHECKPOINT]
         if not gates:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
@@ -33,7 +33,7 @@ from procedo.core.state import (
     Verdict,
 )
 from procedo.errors import Conflict, StoreError
-from procedo.ports import Definition, Filter, Reader, Store, StoredKey, Writer
+from procedo.ports import Definition, Filter, Job, Reader, Store, StoredKey, Writer
 
 pytestmark = pytest.mark.anyio
 
@@ -542,6 +542,47 @@ async def test_a_commit_wakes_whoever_waits(store: Store) -> None:
             assert woken == []
             await started(store, "run-1")
     assert sorted(woken) == [("a", True), ("b", True)]
+
+
+async def test_who_waits_for_jobs_is_woken_by_a_job_and_by_no_other_commit(store: Store) -> None:
+    await store.read(lambda reader: reader.run_ids())
+    job = Job("j", "timer", "run-1", "1.1", NOW)
+
+    async def put() -> None:
+        await store.write(lambda writer: writer.put_jobs([job]))
+
+    async def give_back() -> None:
+        claim = await store.write(lambda writer: writer.claim_job("me", NOW, LATER))
+        assert claim is not None
+        await store.write(lambda writer: writer.postpone_job(claim, NOW))
+
+    async def elsewhere(work: Callable[[], Awaitable[object]]) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(work)
+
+    await elsewhere(lambda: started(store, "run-1"))
+    assert await store.changed(0, jobs=True) is False
+    for work in (put, give_back):
+        await elsewhere(work)
+        assert await store.changed(60, jobs=True) is True
+        assert await store.changed(0, jobs=True) is False
+
+
+async def test_a_job_wakes_whoever_waits_for_one(store: Store) -> None:
+    woken = []
+
+    async def wait() -> None:
+        woken.append(await store.changed(60, jobs=True))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            await started(store, "run-1")
+            await anyio.wait_all_tasks_blocked()
+            assert woken == []
+            await store.write(lambda writer: writer.put_jobs([Job("j", "timer", "run-1", "1.1", NOW)]))
+    assert woken == [True]
 
 
 async def test_without_a_commit_a_wait_ends_in_time(store: Store) -> None:

@@ -47,11 +47,11 @@ class MortalStore:
             raise Died
         return await self._inner.read(work)
 
-    async def changed(self, seconds: float) -> bool:
+    async def changed(self, seconds: float, *, jobs: bool = False) -> bool:
         """See `Store.changed`."""
         if self.dead:
             raise Died
-        return await self._inner.changed(seconds)
+        return await self._inner.changed(seconds, jobs=jobs)
 
     async def close(self) -> None:
         """See `Store.close`. What is kept outlives the process."""

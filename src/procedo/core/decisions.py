@@ -13,7 +13,7 @@ from procedo.core.dispatch import leave, proceed
 from procedo.core.draft import Draft
 from procedo.core.model import Json, Step
 from procedo.core.outputs import digest
-from procedo.core.results import attempt_failed, judge, skip
+from procedo.core.results import attempt_failed, identity_of, judge, skip
 from procedo.core.state import (
     Arrival,
     Execution,
@@ -261,7 +261,7 @@ def _carry_out_on_execution(draft: Draft, gate: Gate, verdict: Verdict, by: Prin
     elif verdict is Verdict.REPEAT:
         draft.emit(m.EffectRepeated(execution.id, comment or f"{by} said to repeat it"))
     elif verdict is Verdict.SKIP:
-        skip(draft, execution, None, by.key)
+        skip(draft, execution, None, by.key, identity_of(Phase.SKIPPED, None))
     else:
         attempt_failed(draft, execution, comment or gate.prompt.partition(":")[2].strip() or "denied", by.key)
 

@@ -10,13 +10,17 @@ from procedo.core.model import Json, OnFailure, Step
 from procedo.core.outputs import digest, recover
 from procedo.core.state import Arrival, Execution, GateKind, Pending, Phase
 
-__all__ = ["accept", "attempt_failed", "complete", "halt", "judge", "skip"]
+__all__ = ["accept", "attempt_failed", "complete", "halt", "identity_of", "judge", "skip"]
 
 
-def accept(draft: Draft, execution: Execution, reported: Json, by: str) -> None:
+def identity_of(status: Phase, reported: Json) -> str:
+    """What tells two results of an execution apart."""
+    return digest([status.value, reported])
+
+
+def accept(draft: Draft, execution: Execution, reported: Json, by: str, identity: str) -> None:
     """A performer says that the work is done: the output must fit its schema and pass its verification."""
     step = draft.step(execution.step)
-    identity = digest([Phase.COMPLETED.value, reported])
     output = reported
     if step.output_schema is not None:
         output, violations = recover(step.output_schema, reported)
@@ -62,9 +66,9 @@ def complete(draft: Draft, execution: Execution, output: Json, by: str, identity
     finish_branch(draft, draft.step(execution.step), execution.id, (execution.id,))
 
 
-def skip(draft: Draft, execution: Execution, reported: Json, by: str) -> None:
+def skip(draft: Draft, execution: Execution, reported: Json, by: str, identity: str) -> None:
     """Close an execution as skipped: the success path is taken, and the step hands its own input on."""
-    draft.emit(m.ExecutionSkipped(execution.id, digest([Phase.SKIPPED.value, reported]), by, reported))
+    draft.emit(m.ExecutionSkipped(execution.id, identity, by, reported))
     if execution.arrival.redraft:
         _no_draft(draft, execution.arrival.redraft, "the step was skipped")
         return

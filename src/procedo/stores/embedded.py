@@ -122,7 +122,7 @@ class Embedded:
 
     async def _changed_or_due(self, now: datetime, due: datetime | None) -> None:
         if due is None:
-            await self._store.changed(_IDLE_S)
+            await self._store.changed(_IDLE_S, jobs=True)
             return
         wait_s = (due - now).total_seconds()
         async with anyio.create_task_group() as group:
@@ -132,7 +132,7 @@ class Embedded:
                 group.cancel_scope.cancel()
 
             group.start_soon(until_due)
-            await self._store.changed(min(wait_s, _IDLE_S))
+            await self._store.changed(min(wait_s, _IDLE_S), jobs=True)
             group.cancel_scope.cancel()
 
     # --- one job ---------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class MemoryStore:
             if not done:
                 for step in reversed(writer.undo):
                     step()
-        self._watch.committed()
+        self._watch.committed(jobs=writer.put_some_jobs)
         self._watch.saw(self._watch.generation)
         return result
 
@@ -53,10 +53,10 @@ class MemoryStore:
         self._watch.saw(self._watch.generation)
         return work(MemoryReader(self._open()))
 
-    async def changed(self, seconds: float) -> bool:
+    async def changed(self, seconds: float, *, jobs: bool = False) -> bool:
         """See `Store.changed`. Counts from this task's last `read` or `write`, so that nothing falls in between."""
         self._open()
-        return await self._watch.changed(seconds)
+        return await self._watch.changed(seconds, jobs=jobs)
 
     async def close(self) -> None:
         """See `Store.close`."""

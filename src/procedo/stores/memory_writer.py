@@ -51,6 +51,8 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
     def __init__(self, contents: Contents) -> None:
         super().__init__(contents)
         self.undo: list[Callable[[], Any]] = []
+        self.put_some_jobs = False
+        """Whether there is a job now that could be claimed earlier than was known before."""
 
     def _put(self, place: dict[Any, Any], key: Any, value: Any) -> None:
         if key in place:
@@ -106,6 +108,7 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
 
     def put_jobs(self, jobs: Sequence[Job]) -> None:
         """See `Writer.put_jobs`."""
+        self.put_some_jobs = True
         for job in jobs:
             if job.id not in self._contents.jobs:
                 self._put(self._contents.jobs, job.id, StoredJob(self._number(), job, job.due_at))
@@ -138,6 +141,7 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
 
     def postpone_job(self, claim: Claim, due_at: datetime) -> bool:
         """See `Writer.postpone_job`."""
+        self.put_some_jobs = True
         return self._change_job(claim, owner=None, ready_at=due_at, job=replace(claim.job, due_at=due_at))
 
     def prune(self, ended_before: datetime) -> int:

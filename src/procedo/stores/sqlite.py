@@ -73,8 +73,8 @@ class SqliteStore:
         """See `Store.write`. A caller that is cancelled meanwhile does not learn whether it was committed."""
         self._check_open()
         seen = self._watch.generation
-        result = await self._writing.run(lambda: self._transact(work))
-        self._watch.saw((seen[0] + 1, seen[1]))
+        result, jobs = await self._writing.run(lambda: self._transact(work))
+        self._watch.saw_own(seen, jobs=jobs)
         return result
 
     async def read(self, work: Callable[[Reader], T]) -> T:
@@ -85,10 +85,10 @@ class SqliteStore:
         self._watch.saw(seen)
         return result
 
-    async def changed(self, seconds: float) -> bool:
+    async def changed(self, seconds: float, *, jobs: bool = False) -> bool:
         """See `Store.changed`. Counts from this task's last `read` or `write`, so that nothing falls in between."""
         self._check_open()
-        return await self._watch.changed(seconds)
+        return await self._watch.changed(seconds, jobs=jobs)
 
     async def close(self) -> None:
         """See `Store.close`. Transactions that were begun are ended first."""
@@ -110,7 +110,8 @@ class SqliteStore:
 
     # --- in the lanes' threads -------------------------------------------------------------------
 
-    def _transact(self, work: Callable[[Writer], T]) -> T:
+    def _transact(self, work: Callable[[Writer], T]) -> tuple[T, bool]:
+        """What `work` returns, and whether it put jobs."""
         connection = self._connections[self._writing]
         try:
             immediate(connection, self._path, self._patience_s, self._closing.is_set)
@@ -126,8 +127,8 @@ class SqliteStore:
         except UnicodeEncodeError as error:
             raise StoreError("no_text", f"A name or key cannot be kept: {error}.", "Use valid Unicode.") from error
         self._recent.keep(writer.saved)
-        self._watch.committed()
-        return result
+        self._watch.committed(jobs=writer.put_some_jobs)
+        return result, writer.put_some_jobs
 
     def _inspect(self, work: Callable[[Reader], T]) -> T:
         connection = self._connections[self._reading]

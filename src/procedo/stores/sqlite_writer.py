@@ -77,6 +77,8 @@ class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
     def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:
         super().__init__(connection, recent)
         self._saved: dict[str, Known] = {}
+        self.put_some_jobs = False
+        """Whether there is a job now that could be claimed earlier than was known before."""
 
     @property
     def saved(self) -> Mapping[str, Known]:
@@ -205,6 +207,7 @@ class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
 
     def put_jobs(self, jobs: Sequence[Job]) -> None:
         """See `Writer.put_jobs`."""
+        self.put_some_jobs = True
         sqlite_jobs.put(self._connection, jobs)
 
     def claim_job(self, owner: str, now: datetime, until: datetime) -> Claim | None:
@@ -222,6 +225,7 @@ class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
 
     def postpone_job(self, claim: Claim, due_at: datetime) -> bool:
         """See `Writer.postpone_job`."""
+        self.put_some_jobs = True
         return sqlite_jobs.postpone(self._connection, claim, due_at)
 
     def prune(self, ended_before: datetime) -> int:
