@@ -114,11 +114,20 @@ GRAPH = """\
 def test_a_procedure_is_drawn(kiln: Workspace) -> None:
     assert kiln.run("graph", "kiln-firing").out == GRAPH
     assert kiln.run("graph", "kiln-firing", "--format", "mermaid").out.startswith("flowchart TD\n")
+    picture = kiln.run("graph", "kiln-firing", "--format", "svg").out
+    assert picture.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert "Step 2, Heat to 980" in picture
+    assert "waits for a person" not in picture
 
 
 def test_a_run_is_drawn_with_the_state_of_its_steps(kiln: Workspace) -> None:
     run_id = kiln.json("start", "kiln-firing")["run_id"]
     assert kiln.run("graph", run_id).out.startswith("[?] 1. gate, then Load kiln\n")
+    named = kiln.run("graph", "kiln-firing", "--run", run_id, "--format", "svg").out
+    assert named == kiln.run("graph", run_id, "--format", "svg").out
+    assert "begins: waits for a person" in named
+    kiln.simple("other", STEPS)
+    assert "is a run of 'kiln-firing', not of 'other'" in kiln.run("graph", "other", "--run", run_id).err
 
 
 def test_a_run_is_watched_to_its_end(workspace: Workspace) -> None:

@@ -1,7 +1,7 @@
-"""The graph of a procedure as Mermaid and as text, optionally with the state of a run.
+"""The graph of a procedure: its outline, and that as Mermaid and as text, optionally with the state of a run.
 
-Both are drawn from the same edges, and the edges follow the routing rules: a false `when` goes on in line, then the
-ports of the switch, then `next`, then the line.
+Every picture of a procedure is made from this outline, and its edges follow the routing rules: a false `when` goes on
+in line, then the ports of the switch, then `next`, then the line.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,36 @@ from procedo.core.model import Kind, Mode, OnFailure, Sop, Step
 from procedo.core.routing import gate_needed, in_line
 from procedo.surfaces.text import line
 
-__all__ = ["END", "Edge", "StepMark", "edges", "graph_text", "mermaid"]
+__all__ = ["END", "MARKS", "Edge", "Node", "Outline", "StepMark", "edges", "graph_text", "mermaid", "outline"]
 
 END: Final = 0
 """The target of an edge that ends its branch; no step has this number."""
 
-StepMark: TypeAlias = Literal["done", "active", "waiting", "failed"]
+StepMark: TypeAlias = Literal["done", "active", "waiting", "failed", "skipped", "cancelled"]
 """How a step stands in a run; a step without a mark was not reached."""
+
+MARKS: Final[Mapping[StepMark, str]] = {
+    "done": "done",
+    "active": "under way",
+    "waiting": "waits for a person",
+    "failed": "failed",
+    "skipped": "skipped",
+    "cancelled": "cancelled",
+}
+"""Each mark in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step as it is drawn. `gate`: somebody is asked before it; `of`: the procedure or capability that it calls."""
+
+    number: int
+    title: str
+    kind: Kind
+    gate: bool
+    agent: str = ""
+    of: str = ""
+    for_each: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +53,32 @@ class Edge:
     label: str = ""
     back: bool = False
     waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A procedure as it is drawn: its steps, and every way between them."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def outline(sop: Sop, mode: Mode) -> Outline:
+    """The outline of a procedure. `mode` is the effective one, which decides on gates."""
+    return Outline(sop.name, tuple(_node_of(sop, mode, step) for step in sop.steps), edges(sop))
+
+
+def _node_of(sop: Sop, mode: Mode, step: Step) -> Node:
+    return Node(
+        step.number,
+        step.title,
+        step.kind,
+        gate_needed(sop, mode, step),
+        step.agent or sop.agent or "",
+        step.sub_sop or step.capability or "",
+        step.for_each or "",
+    )
 
 
 def edges(sop: Sop) -> tuple[Edge, ...]:
@@ -77,14 +126,15 @@ def mermaid(
 ) -> str:
     """A Mermaid flowchart. `mode` is the effective one, which decides on gates; `titles_only` keeps conditions back."""
     marks = marks or {}
+    drawn = outline(sop, mode)
     lines = ["flowchart TD"]
-    lines += [text for step in sop.steps for text in _node(sop, mode, step)]
-    ways = edges(sop)
-    if any(edge.target == END for edge in ways):
+    lines += [text for node in drawn.nodes for text in _node(node)]
+    if any(edge.target == END for edge in drawn.edges):
         lines.append("  finish([end])")
-    lines += [_arrow(edge, titles_only=titles_only, gated=_gated(sop, mode)) for edge in ways]
+    gated = frozenset(node.number for node in drawn.nodes if node.gate)
+    lines += [_arrow(edge, titles_only=titles_only, gated=gated) for edge in drawn.edges]
     for mark, style in _STYLES.items():
-        if chosen := [f"s{number}" for number in sop.by_number if marks.get(number) == mark]:
+        if chosen := [f"s{node.number}" for node in drawn.nodes if marks.get(node.number) == mark]:
             lines += [f"  classDef {mark} {style}", f"  class {','.join(chosen)} {mark}"]
     return "\n".join(lines)
 
@@ -94,6 +144,8 @@ _STYLES: Final[Mapping[StepMark, str]] = {
     "active": "fill:#fff1c9,stroke:#a87900,stroke-width:3px",
     "waiting": "fill:#ffe0cc,stroke:#b34700,stroke-width:3px",
     "failed": "fill:#f7d4d4,stroke:#a32020",
+    "skipped": "fill:#eceff3,stroke:#6b7688,stroke-dasharray:4",
+    "cancelled": "fill:#eceff3,stroke:#6b7688",
 }
 _SHAPES: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.EXECUTE: ("[", "]"),
@@ -104,17 +156,13 @@ _SHAPES: Final[Mapping[Kind, tuple[str, str]]] = {
 }
 
 
-def _gated(sop: Sop, mode: Mode) -> frozenset[int]:
-    return frozenset(step.number for step in sop.steps if gate_needed(sop, mode, step))
-
-
-def _node(sop: Sop, mode: Mode, step: Step) -> Iterator[str]:
-    opening, closing = _SHAPES[step.kind]
-    detail = f"<br/>{_quoted(step.sub_sop)}" if step.sub_sop else ""
-    detail += f"<br/>for each of {_quoted(step.for_each)}" if step.for_each else ""
-    yield f'  s{step.number}{opening}"{step.number}. {_quoted(step.title)}{detail}"{closing}'
-    if gate_needed(sop, mode, step):
-        yield f'  g{step.number}{{"approval"}} --> s{step.number}'
+def _node(node: Node) -> Iterator[str]:
+    opening, closing = _SHAPES[node.kind]
+    detail = f"<br/>{_quoted(node.of)}" if node.kind is Kind.SOP else ""
+    detail += f"<br/>for each of {_quoted(node.for_each)}" if node.for_each else ""
+    yield f'  s{node.number}{opening}"{node.number}. {_quoted(node.title)}{detail}"{closing}'
+    if node.gate:
+        yield f'  g{node.number}{{"approval"}} --> s{node.number}'
 
 
 def _arrow(edge: Edge, *, titles_only: bool, gated: frozenset[int]) -> str:
@@ -146,21 +194,31 @@ def _quoted(text: str) -> str:
     return line(text, 120)
 
 
-_SIGNS: Final[Mapping[StepMark, str]] = {"done": "x", "active": ">", "waiting": "?", "failed": "!"}
+_SIGNS: Final[Mapping[StepMark, str]] = {
+    "done": "x",
+    "active": ">",
+    "waiting": "?",
+    "failed": "!",
+    "skipped": "-",
+    "cancelled": "~",
+}
 
 
 def graph_text(sop: Sop, mode: Mode, *, marks: Mapping[int, StepMark] | None = None) -> str:
     """The graph as lines for a terminal: each step, its gate, and where it leads. Steps of a run carry its marks."""
     lines = []
-    for step in sop.steps:
-        sign = "" if marks is None else f"[{_SIGNS[marks[step.number]] if step.number in marks else ' '}] "
-        gate = "gate, then " if gate_needed(sop, mode, step) else ""
-        what = f" = procedure {step.sub_sop}" if step.sub_sop else ""
-        many = f" for each of {step.for_each}" if step.for_each else ""
-        kind = "" if step.kind is Kind.EXECUTE else f" ({step.kind})"
-        needs = f" needs {', '.join(map(str, step.depends_on))}" if step.depends_on else ""
-        lines.append(sign + line(f"{step.number}. {gate}{step.title}{kind}{what}{many}{needs}"))
-        lines += [f"{' ' * len(sign)}   {_way(edge)}" for edge in _from(sop, step) if not edge.waits]
+    drawn = outline(sop, mode)
+    for node in drawn.nodes:
+        ways = [edge for edge in drawn.edges if edge.source == node.number and not edge.waits]
+        needed = [edge.source for edge in drawn.edges if edge.target == node.number and edge.waits]
+        sign = "" if marks is None else f"[{_SIGNS[marks[node.number]] if node.number in marks else ' '}] "
+        gate = "gate, then " if node.gate else ""
+        what = f" = procedure {node.of}" if node.kind is Kind.SOP else ""
+        many = f" for each of {node.for_each}" if node.for_each else ""
+        kind = "" if node.kind is Kind.EXECUTE else f" ({node.kind})"
+        needs = f" needs {', '.join(map(str, needed))}" if needed else ""
+        lines.append(sign + line(f"{node.number}. {gate}{node.title}{kind}{what}{many}{needs}"))
+        lines += [f"{' ' * len(sign)}   {_way(edge)}" for edge in ways]
     return "\n".join(lines)
 
 

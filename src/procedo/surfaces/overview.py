@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from procedo.core.approval import Policy
-from procedo.core.state import Execution, Gate, Run, Status
+from procedo.core.state import Execution, Gate, Phase, Run, Status
 from procedo.ports import OpenGate, Record, Summary
 from procedo.runs import Snapshot, Surface
 from procedo.surfaces import links
@@ -16,7 +16,7 @@ from procedo.surfaces.shapes import AttentionView, InboxEntry, InboxView, RunLin
 from procedo.surfaces.text import stamp
 from procedo.surfaces.views import run_view
 
-__all__ = ["attention_view", "history_view", "inbox_view", "record_view", "run_line", "step_marks"]
+__all__ = ["attention_view", "history_view", "inbox_view", "record_view", "run_line", "step_marks", "ways_taken"]
 
 _OUTPUT_LIMIT: Final = 4_000
 _RECORD_LIMIT: Final = 1_000
@@ -161,14 +161,28 @@ def record_view(record: Record) -> RecordView:
     return view
 
 
+_MARKED: Final[Mapping[Phase, StepMark]] = {
+    Phase.COMPLETED: "done",
+    Phase.FAILED: "failed",
+    Phase.CANCELLED: "cancelled",
+    Phase.SKIPPED: "skipped",
+}
+
+
 def step_marks(run: Run, executions: Iterable[Execution]) -> dict[int, StepMark]:
-    """How each step stands in a run, for its graph: by its latest execution, an open gate before it wins."""
+    """How each step stands in a run, for its graph: by its latest execution; what is open wins, a gate before all."""
     marks: dict[int, StepMark] = {}
-    for execution in executions:
-        if not execution.phase.closed:
-            marks[execution.step] = "active"
-        else:
-            marks[execution.step] = "failed" if execution.phase == "failed" else "done"
+    for execution in sorted(executions, key=lambda one: not one.phase.closed):
+        marks[execution.step] = _MARKED.get(execution.phase, "active")
     for gate in run.open_gates:
         marks[gate.step] = "waiting"
     return marks
+
+
+def ways_taken(executions: Iterable[Execution]) -> frozenset[tuple[int, int]]:
+    """The ways from step to step on which a run came to its executions."""
+    return frozenset(
+        (int(source.partition(".")[0]), execution.step)
+        for execution in executions
+        for source in execution.arrival.sources
+    )

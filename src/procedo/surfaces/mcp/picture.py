@@ -17,7 +17,7 @@ from mcp.types import CallToolRequestParams, CallToolResult
 
 from procedo.core.model import Json, Reveal
 from procedo.runs import History
-from procedo.surfaces.graph import END, edges
+from procedo.surfaces.graph import END, Outline, outline
 from procedo.surfaces.mcp.callers import engine
 from procedo.surfaces.mcp.calls import Raw, at_the_door
 from procedo.surfaces.overview import step_marks
@@ -61,27 +61,27 @@ def picture_of(history: History) -> Picture:
     """The picture of a run, as far as its procedure shows itself beforehand."""
     sop, run = history.snapshot.sop, history.snapshot.run
     marks = step_marks(run, history.executions)
-    known = [step for step in sop.steps if sop.reveal is not Reveal.CURRENT or step.number in marks]
+    shape = outline(sop, run.mode)
+    known = [node for node in shape.nodes if sop.reveal is not Reveal.CURRENT or node.number in marks]
     steps: list[DrawnStep] = []
-    for step in known:
+    for node in known:
         drawn: DrawnStep = {
-            "number": step.number,
-            "title": line(masked_text(step.title), 80),
-            "kind": str(step.kind),
+            "number": node.number,
+            "title": line(masked_text(node.title), 80),
+            "kind": str(node.kind),
         }
-        if step.number in marks:
-            drawn["mark"] = marks[step.number]
+        if node.number in marks:
+            drawn["mark"] = marks[node.number]
         steps.append(drawn)
-    numbers = {step.number for step in known}
-    return {"steps": steps, "ways": list(_ways(history, numbers))}
+    numbers = {node.number for node in known}
+    return {"steps": steps, "ways": list(_ways(shape, numbers, told=sop.reveal is Reveal.ALL))}
 
 
-def _ways(history: History, numbers: set[int]) -> Iterable[DrawnWay]:
-    sop = history.snapshot.sop
-    for edge in edges(sop):
+def _ways(shape: Outline, numbers: set[int], *, told: bool) -> Iterable[DrawnWay]:
+    for edge in shape.edges:
         if edge.source in numbers and edge.target in numbers and edge.target != END and not edge.waits:
             way: DrawnWay = {"source": edge.source, "target": edge.target}
-            if edge.label and sop.reveal is Reveal.ALL:
+            if edge.label and told:
                 way["label"] = line(edge.label, 60)
             yield way
 
