@@ -18,7 +18,7 @@ from procedo.core.messages import Event
 from procedo.core.model import Json
 from procedo.core.notice import Telling
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
-from procedo.core.state import Execution, Gate, Run, Status
+from procedo.core.state import Execution, Gate, Principal, Run, Status
 
 __all__ = [
     "Attribution",
@@ -154,6 +154,8 @@ class Summary:
     ended_at: datetime | None
     open_gates: int
     parent_run: str | None
+    key: str | None
+    starter: Principal
 
 
 @dataclass(frozen=True, slots=True)

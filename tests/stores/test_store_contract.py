@@ -357,6 +357,19 @@ async def test_runs_are_listed_with_the_most_recently_active_first(store: Store)
     assert (await store.read(lambda reader: reader.counts("other")))[Status.RUNNING] == 1
 
 
+async def test_a_run_in_a_list_tells_its_key_and_who_started_it(store: Store) -> None:
+    await started(store, "run-1")
+    await store.write(lambda writer: begin(writer, "run-2", key="kiln 4"))
+    run = await store.read(lambda reader: reader.run("run-1"))
+    listed = {one.run_id: one for one in await store.read(lambda reader: reader.runs(Filter()))}
+    assert run is not None
+    assert run.starter.subject
+    assert {name: (one.key, one.starter) for name, one in listed.items()} == {
+        "run-1": (None, run.starter),
+        "run-2": ("kiln 4", run.starter),
+    }
+
+
 async def test_admission_sees_who_executes_who_is_parked_and_when_one_completed(store: Store) -> None:
     other = replace(LINE, name="other", digest="e" * 64)
     await started(store, "run-1", "run-2")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from procedo.core.state import Execution, Fan, Gate, Run, Status
+from procedo.core.state import Execution, Fan, Gate, Principal, Run, Status
 from procedo.ports import Summary
-from procedo.stores.codec import FORMAT, Body, Origin, encode
-from procedo.stores.jsontext import instant, moment
+from procedo.stores.codec import FORMAT, Body, Origin, decode, encode
+from procedo.stores.jsontext import instant, moment, parsed
 
 __all__ = ["COLUMNS", "SUMMARY", "columns", "reason", "run_of", "summary", "summary_of"]
 
@@ -17,7 +17,11 @@ COLUMNS: Final = (
 )  # fmt: skip
 """The columns that `columns` gives, in order; the last output has columns of its own."""
 
-SUMMARY: Final = "id, sop, version, digest, status, reason, started_at, active_at, ended_at, gates, parent_run"
+SUMMARY: Final = (
+    "id, sop, version, digest, status, reason, started_at, active_at, ended_at, gates, parent_run, runs.key, "
+    "(SELECT json_extract(data, '$.starter') FROM origins WHERE origins.run = runs.run)"
+)
+"""The columns that `summary` reads, of the table `runs`."""
 
 
 def _moment(value: datetime | None) -> str | None:
@@ -94,7 +98,7 @@ def run_of(
 
 def summary(row: tuple[Any, ...]) -> Summary:
     """The summary of a row with the columns `SUMMARY`."""
-    run_id, sop, version, digest, status, why, started, active, ended, gates, parent = row
+    run_id, sop, version, digest, status, why, started, active, ended, gates, parent, key, starter = row
     return Summary(
         run_id=run_id,
         sop=sop,
@@ -107,6 +111,8 @@ def summary(row: tuple[Any, ...]) -> Summary:
         ended_at=None if ended is None else instant(ended),
         open_gates=gates,
         parent_run=parent,
+        key=key,
+        starter=decode(Principal, parsed(starter)),
     )
 
 
@@ -124,4 +130,6 @@ def summary_of(run: Run) -> Summary:
         ended_at=None if run.end is None else run.end.at,
         open_gates=len(run.open_gates),
         parent_run=None if run.parent is None else run.parent.run,
+        key=run.key,
+        starter=run.starter,
     )
