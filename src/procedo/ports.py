@@ -211,6 +211,9 @@ class Reader(Protocol):
     def counts(self, sop: str | None = None) -> Mapping[Status, int]:
         """How many runs have each status."""
 
+    def sops(self) -> tuple[str, ...]:
+        """The names of all procedures that have runs."""
+
     def children(self, run_id: str) -> tuple[Summary, ...]:
         """Runs that work for executions of this run."""
 

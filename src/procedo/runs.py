@@ -4,7 +4,7 @@ The verbs hold no rule about runs: those are in `core`. What is here is which tr
 whose call it was, and how long a caller waits for what happens behind it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -56,9 +56,10 @@ class Runs(Looking):
         self._clock = clock
         self._ids = ids
 
-    def over(self, store: Store, library: Library) -> "Runs":
-        """The same verbs over what one caller sees."""
-        return Runs(store, library, self._settings, self._transitions, self._state_files, self._clock, self._ids)
+    def over(self, store: Callable[[Store], Store], library: Callable[[Library], Library]) -> "Runs":
+        """The same verbs over what one caller sees of store and library."""
+        rest = (self._settings, self._transitions, self._state_files, self._clock, self._ids)
+        return Runs(store(self._store), library(self._library), *rest)
 
     # --- starting ---------------------------------------------------------------------------------
 

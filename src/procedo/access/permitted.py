@@ -1,11 +1,13 @@
-"""The verbs of a run as one caller may use them: the one place where roles are checked.
+"""The verbs of a run as one caller may use them: the one place where roles and limits are brought to bear.
 
 Each verb names its role here. A verb without an entry (what the driver calls, what is added later) does not
 work through here at all, since this object holds nothing of what the verbs stand on.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from procedo.access.reached import within
 from procedo.core.access import Access, Role
 from procedo.core.model import Json
 from procedo.core.session import Transcript
@@ -19,17 +21,23 @@ __all__ = ["Permitted"]
 
 
 class Permitted(Runs):
-    """`Runs` behind a caller's roles. Every verb raises `Refused` (`not_permitted`) without its role."""
+    """`Runs` behind a caller's roles and limits. Every verb raises `Refused` (`not_permitted`) without its role.
+
+    What is beyond the caller's limits does not exist here, and what the caller starts or moves on takes them over.
+    """
 
     def __init__(self, runs: Runs, access: Access) -> None:
-        self._runs = runs
+        self._runs = within(runs, access.reach)
         self._access = access
+
+    def _at(self, surface: Surface) -> Surface:
+        return replace(surface, reach=self._access.reach)
 
     async def start(self, name: str, inputs: Json, surface: Surface, *, idempotency_key: str | None = None) -> Snapshot:
         """See `Runs.start`."""
         self._access.require(Role.OPERATE)
         try:
-            return await self._runs.start(name, inputs, surface, idempotency_key=idempotency_key)
+            return await self._runs.start(name, inputs, self._at(surface), idempotency_key=idempotency_key)
         except NotFound as error:
             if error.code != "unknown_run":
                 raise
@@ -45,7 +53,7 @@ class Permitted(Runs):
     async def advance(self, run_id: str, execution_id: str, status: str, output: Json, surface: Surface) -> Snapshot:
         """See `Runs.advance`."""
         self._access.require(Role.OPERATE)
-        return await self._runs.advance(run_id, execution_id, status, output, surface)
+        return await self._runs.advance(run_id, execution_id, status, output, self._at(surface))
 
     async def decide(
         self,
@@ -66,7 +74,7 @@ class Permitted(Runs):
         return await self._runs.decide(
             reference,
             verdict,
-            surface,
+            self._at(surface),
             value=value,
             comment=comment,
             revision=revision,
@@ -79,27 +87,31 @@ class Permitted(Runs):
     async def cancel(self, run_id: str, reason: str, surface: Surface) -> Snapshot:
         """See `Runs.cancel`."""
         self._access.require(Role.OPERATE)
-        return await self._runs.cancel(run_id, reason, surface)
+        return await self._runs.cancel(run_id, reason, self._at(surface))
 
     async def hold(self, run_id: str, reason: str, surface: Surface) -> Snapshot:
         """See `Runs.hold`."""
         self._access.require(Role.OPERATE)
-        return await self._runs.hold(run_id, reason, surface)
+        return await self._runs.hold(run_id, reason, self._at(surface))
 
     async def resume(self, run_id: str, surface: Surface, *, retry: int | None = None) -> Snapshot:
         """See `Runs.resume`."""
         self._access.require(Role.OPERATE)
-        return await self._runs.resume(run_id, surface, retry=retry)
+        return await self._runs.resume(run_id, self._at(surface), retry=retry)
 
     async def adopt(self, snapshot: Json, surface: Surface) -> Snapshot:
         """See `Runs.adopt`."""
         self._access.require(Role.OPERATE)
+        if self._access.reach:
+            # Whatever the file says of its run, nobody here has moved it within these limits.
+            message = "Whoever is limited to some procedures or agents adopts no runs."
+            raise Refused("not_permitted", message, "Somebody without such limits does that.")
         return await self._runs.adopt(snapshot, surface)
 
     async def state(self, run_id: str, surface: Surface) -> Snapshot:
         """See `Runs.state`."""
         self._access.require(Role.VIEW)
-        return await self._runs.state(run_id, surface)
+        return await self._runs.state(run_id, self._at(surface))
 
     async def wait(
         self,
@@ -112,7 +124,7 @@ class Permitted(Runs):
     ) -> Snapshot:
         """See `Runs.wait`."""
         self._access.require(Role.VIEW)
-        return await self._runs.wait(run_id, surface, wait_s, progress, past=past)
+        return await self._runs.wait(run_id, self._at(surface), wait_s, progress, past=past)
 
     async def gate(self, reference: str) -> tuple[OpenGate, Snapshot]:
         """See `Runs.gate`."""
@@ -122,7 +134,7 @@ class Permitted(Runs):
     async def inbox(self, surface: Surface, *, mine: bool = False) -> tuple[OpenGate, ...]:
         """See `Runs.inbox`."""
         self._access.require(Role.VIEW)
-        return await self._runs.inbox(surface, mine=mine)
+        return await self._runs.inbox(self._at(surface), mine=mine)
 
     async def list(self, wanted: Filter) -> tuple[Summary, ...]:
         """See `Runs.list`."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from procedo.core.access import Access, Role, Token
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import UNLIMITED, Reach, pattern
 from procedo.errors import BadArgument, NotFound, Refused
 from procedo.ports import Reader, Store, Writer
 
@@ -47,6 +48,10 @@ def _checked(what: str, text: str) -> str:
     return text
 
 
+def _patterns(what: str, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(dict.fromkeys(pattern(what, text) for text in given))
+
+
 class Tokens:
     """The tokens of one store. Whoever calls has made sure that the maker may make tokens."""
 
@@ -64,6 +69,7 @@ class Tokens:
         roles: Collection[Role],
         groups: Collection[str] = (),
         lifetime_s: float | None = None,
+        reach: Reach = UNLIMITED,
     ) -> Issued:
         """Make a token. Raises `BadArgument` for a name that a live token has, and for one without any role."""
         if kind not in _KINDS:
@@ -84,6 +90,7 @@ class Tokens:
             created_at=now,
             created_by=maker.key,
             expires_at=None if lifetime_s is None else now + timedelta(seconds=lifetime_s),
+            reach=Reach(_patterns("procedure", reach.sops), _patterns("agent", reach.agents)),
         )
 
         def work(writer: Writer) -> None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import BOUNDLESS, UNLIMITED, Reach, Reaches
 from procedo.errors import Refused
 
 __all__ = ["EVERYTHING", "Access", "Login", "Role", "Token", "roles"]
@@ -33,10 +34,11 @@ _DOES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A caller whom a door has identified, and the roles that this door gives them."""
+    """A caller whom a door has identified, with the roles and the limits that this door gives them."""
 
     principal: Principal
     roles: frozenset[Role]
+    reach: Reaches = BOUNDLESS
 
     def may(self, role: Role) -> bool:
         """True when the caller has this role."""
@@ -55,7 +57,8 @@ class Access:
 class Token:
     """A credential as it is kept: everything but the secret, of which only the digest is known.
 
-    `id` names it in lists, `subject` is who acts with it. A token is never changed, only revoked.
+    `id` names it in lists, `subject` is who acts with it, `reach` what exists for them. A token is never changed, only
+    revoked.
     """
 
     id: str
@@ -69,6 +72,7 @@ class Token:
     created_by: str
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    reach: Reach = UNLIMITED
 
     def state(self, now: datetime) -> str:
         """`live`, `expired` or `revoked`."""
@@ -78,7 +82,8 @@ class Token:
 
     def access(self, source: Source) -> Access:
         """What its holder may do at a door."""
-        return Access(Principal(source, self.subject, self.kind, self.groups), self.roles)
+        limits = BOUNDLESS if self.reach == UNLIMITED else (self.reach,)
+        return Access(Principal(source, self.subject, self.kind, self.groups), self.roles, limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,18 @@ from typing import Final, TypeAlias
 
 from procedo.errors import BadArgument
 
-__all__ = ["BOUNDLESS", "Reach", "Reaches", "admits_agent", "admits_sop", "broader", "pattern", "told", "without"]
+__all__ = [
+    "BOUNDLESS",
+    "UNLIMITED",
+    "Reach",
+    "Reaches",
+    "admits_agent",
+    "admits_sop",
+    "broader",
+    "pattern",
+    "told",
+    "without",
+]
 
 _LONGEST: Final = 120
 _JOKERS: Final = "*?"
@@ -25,6 +36,9 @@ class Reach:
     sops: tuple[str, ...] | None = None
     agents: tuple[str, ...] | None = None
 
+
+UNLIMITED: Final = Reach()
+"""The reach of a credential without limits."""
 
 Reaches: TypeAlias = tuple[Reach, ...]
 """Each of them has to admit; none of them at all is no limit."""

@@ -42,6 +42,11 @@ class Library:
         """The folder that is read."""
         return self._root
 
+    @property
+    def surroundings(self) -> Callable[[], Surroundings]:
+        """What the procedures are checked against."""
+        return self._surroundings
+
     def entries(self) -> tuple[Entry, ...]:
         """Every procedure, by name; files that changed since the last call are read again."""
         around = self._surroundings()

@@ -141,6 +141,10 @@ class MemoryReader(MemorySessionReader):
                 counts[kept.run.status] += 1
         return counts
 
+    def sops(self) -> tuple[str, ...]:
+        """See `Reader.sops`."""
+        return tuple(sorted({kept.run.sop for kept in self._contents.runs.values()}))
+
     def children(self, run_id: str) -> tuple[Summary, ...]:
         """See `Reader.children`."""
         runs = (kept.run for kept in self._contents.runs.values())

@@ -206,6 +206,7 @@ BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
 
 -- Who may come in: tokens, logins at the web page, and runs that belong to one caller.
 
+-- `sops` and `agents` are what exists for the holder: names and patterns as a JSON array; NULL where there is no limit.
 CREATE TABLE tokens (
     token      INTEGER PRIMARY KEY,
     id         TEXT NOT NULL UNIQUE,
@@ -218,7 +219,9 @@ CREATE TABLE tokens (
     created_at TEXT NOT NULL,
     created_by TEXT NOT NULL,
     expires_at TEXT,
-    revoked_at TEXT
+    revoked_at TEXT,
+    sops       TEXT,
+    agents     TEXT
 ) STRICT;
 
 CREATE TRIGGER tokens_fixed BEFORE UPDATE ON tokens

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from procedo.core.access import Login, Role, Token
 from procedo.core.principal import PrincipalKind
+from procedo.core.reach import Reach
 from procedo.core.state import Status
 from procedo.ports import Filter, Summary
 from procedo.stores.head import SUMMARY, summary
@@ -14,12 +15,12 @@ from procedo.stores.jsontext import instant, moment, parsed, text
 __all__ = ["AccessReader", "AccessWriter"]
 
 _TOKENS: Final = """SELECT id, name, digest, subject, kind, roles, groups, created_at, created_by, expires_at,
-                    revoked_at FROM tokens"""
+                    revoked_at, sops, agents FROM tokens"""
 _OWNED: Final = "FROM owners JOIN runs USING (run) WHERE owner = ?"
 
 
 def _token(row: tuple[Any, ...]) -> Token:
-    identifier, name, digest, subject, kind, roles, groups, created_at, created_by, expires_at, revoked_at = row
+    identifier, name, digest, subject, kind, roles, groups, created_at, created_by, expires_at, revoked_at, *reach = row
     return Token(
         id=identifier,
         name=name,
@@ -32,6 +33,7 @@ def _token(row: tuple[Any, ...]) -> Token:
         created_by=created_by,
         expires_at=None if expires_at is None else instant(expires_at),
         revoked_at=None if revoked_at is None else instant(revoked_at),
+        reach=Reach(*(None if names is None else tuple(parsed(names)) for names in reach)),
     )
 
 
@@ -104,10 +106,11 @@ class AccessWriter(AccessReader):
             text(sorted(new.roles)),
             text(sorted(new.groups)),
         )
+        limits = (None if names is None else text(names) for names in (new.reach.sops, new.reach.agents))
         self._connection.execute(
             """INSERT INTO tokens (id, name, digest, subject, kind, roles, groups, created_at, created_by, expires_at,
-               revoked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            (*row, moment(new.created_at), new.created_by, until, ended),
+               revoked_at, sops, agents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (*row, moment(new.created_at), new.created_by, until, ended, *limits),
         )
 
     def put_login(self, new: Login) -> None:

@@ -256,6 +256,10 @@ class SqliteReader(AccessReader, NoticeReader, SessionReader):
                 found[Status(status)] += count
         return found
 
+    def sops(self) -> tuple[str, ...]:
+        """See `Reader.sops`."""
+        return tuple(name for (name,) in self._connection.execute("SELECT DISTINCT sop FROM runs ORDER BY sop"))
+
     def children(self, run_id: str) -> tuple[Summary, ...]:
         """See `Reader.children`."""
         rows = self._connection.execute(f"{_SUMMARIES} WHERE parent_run = ? ORDER BY run", (run_id,))
