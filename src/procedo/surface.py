@@ -6,7 +6,7 @@ from procedo.core.model import Scope
 from procedo.core.reach import BOUNDLESS, Reaches
 from procedo.core.session import SessionRow
 from procedo.core.state import Execution, Gate, Principal
-from procedo.ports import Record
+from procedo.ports import Record, Summary
 from procedo.transition import Snapshot
 
 __all__ = ["History", "Surface"]
@@ -30,10 +30,11 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything that is known of a run, in the order of happening."""
+    """Everything that is known of a run, in the order of happening; `children` are all its sub-runs, ended ones too."""
 
     snapshot: Snapshot
     executions: tuple[Execution, ...]
     gates: tuple[Gate, ...]
     records: tuple[Record, ...]
     sessions: tuple[SessionRow, ...] = ()
+    children: tuple[Summary, ...] = ()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from procedo.core.approval import answers
 from procedo.core.state import Verdict
 from procedo.surfaces.cli.output import ago, visible
-from procedo.surfaces.cli.timeline import record_line
 from procedo.surfaces.cli.verbs.decision import presentation
 from procedo.surfaces.cli.wording import decisions
 from procedo.surfaces.presentations import previous
 from procedo.surfaces.redaction import masked
+from procedo.surfaces.timeline import record_line
 
 if TYPE_CHECKING:
     from procedo.ports import OpenGate, Record

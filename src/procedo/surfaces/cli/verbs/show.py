@@ -128,7 +128,7 @@ def _run(call: Call, view: "HistoryView", now: datetime) -> None:
         call.output.row("gates")
         _gates(call, view, now)
     if call["records"]:
-        from procedo.surfaces.cli.timeline import record_line
+        from procedo.surfaces.timeline import record_line
 
         call.output.line()
         call.output.row("record")

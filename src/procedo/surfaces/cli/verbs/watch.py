@@ -28,10 +28,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def _news(call: Call, app: "App", after: int) -> int:
     """Print what happened since that record; returns the number of the last one."""
-    from procedo.surfaces.cli.timeline import record_line
     from procedo.surfaces.redaction import masked
+    from procedo.surfaces.timeline import record_line
 
-    records = await app.store.read(lambda reader: reader.records(call["run"], after=after))
+    records = await app.runs.timeline(call["run"], after)
     for record in records:
         call.output.row(f"{record.at.astimezone():%H:%M:%S}  {record_line(record.kind, masked(record.data))}")
     return records[-1].seq if records else after

@@ -1,12 +1,20 @@
 """A run's record as sentences: one line for each thing that happened."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from procedo.core.model import Json
-from procedo.surfaces.cli.output import brief
 
 __all__ = ["record_line"]
+
+_SHORT: Final = 60
+
+
+def _brief(value: Json) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    text = " ".join(text.split())
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
 
 
 def _who(data: Any) -> str:
@@ -41,7 +49,7 @@ def _gate(data: Any) -> str:
 
 def _reported(what: str) -> Callable[[Any], str]:
     return lambda data: (
-        f"{data['execution_id']} {what}{_because(brief(data.get('reason') or data.get('output') or ''))}"
+        f"{data['execution_id']} {what}{_because(_brief(data.get('reason') or data.get('output') or ''))}"
     )
 
 
@@ -51,7 +59,7 @@ def _reach(limits: Any) -> str:
 
 
 _SENTENCES: Final[Mapping[str, Callable[[Any], str]]] = {
-    "RunStarted": lambda d: f"{d['sop']} {d['version']} started by {_who(d)} with {brief(d.get('inputs'))}",
+    "RunStarted": lambda d: f"{d['sop']} {d['version']} started by {_who(d)} with {_brief(d.get('inputs'))}",
     "ReachNarrowed": lambda d: f"keeps within {'; '.join(map(_reach, d['reach']))}",
     "StepVisited": lambda d: f"step {d['step']} reached",
     "StepPassedOver": lambda d: f"step {d['step']} passed over{_because(d['reason'])}",
@@ -87,7 +95,7 @@ _SENTENCES: Final[Mapping[str, Callable[[Any], str]]] = {
     "Routed": _routed,
     "RunHeld": lambda d: f"paused by {_who(d)}{_because(d.get('reason', ''))}",
     "RunReleased": lambda d: f"pause ended by {_who(d)}",
-    "RunCompleted": lambda d: f"completed{_because(brief(d.get('output') or ''))}",
+    "RunCompleted": lambda d: f"completed{_because(_brief(d.get('output') or ''))}",
     "RunFailed": lambda d: f"failed{_because(d['reason'])}",
     "RunCancelled": lambda d: f"{'denied' if d.get('denied') else 'cancelled'} by {_who(d)}{_because(d['reason'])}",
 }
@@ -97,5 +105,5 @@ def record_line(kind: str, data: Json) -> str:
     """What one record says. A kind without a sentence, or data that was cut for display, is shown as it is."""
     sentence = _SENTENCES.get(kind)
     if sentence is None or not isinstance(data, dict) or data.get("cut") is True:
-        return f"{kind} {brief(data)}"
+        return f"{kind} {_brief(data)}"
     return sentence(data)
