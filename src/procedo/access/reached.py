@@ -96,6 +96,10 @@ class ReachedLibrary(Library):
         self._whole = whole
         self._reach = reach
 
+    def could_hold(self, name: str) -> bool:
+        """See `Library.could_hold`."""
+        return admits_sop(self._reach, name)
+
     def entries(self) -> tuple[Entry, ...]:
         """See `Library.entries`."""
         return tuple(entry for entry in self._whole.entries() if admits_sop(self._reach, entry.name))

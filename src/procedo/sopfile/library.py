@@ -47,6 +47,10 @@ class Library:
         """What the procedures are checked against."""
         return self._surroundings
 
+    def could_hold(self, name: str) -> bool:  # noqa: ARG002  # here any name may come to be
+        """True when a procedure of that name would be seen here, also when there is none yet."""
+        return True
+
     def entries(self) -> tuple[Entry, ...]:
         """Every procedure, by name; files that changed since the last call are read again."""
         around = self._surroundings()

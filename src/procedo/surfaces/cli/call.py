@@ -12,6 +12,7 @@ from procedo.surfaces.cli.output import Output
 if TYPE_CHECKING:
     from procedo.app import App
     from procedo.core.access import Access
+    from procedo.ports import Store
     from procedo.runs import Surface
 
 __all__ = ["Call"]
@@ -69,13 +70,15 @@ class Call:
         With a worker, the server's own steps go on while this call lasts.
         """
         from procedo.access.permitted import Permitted
+        from procedo.access.reached import reached
         from procedo.app import open_app
 
         refusal: ProcedoError | None = None
         try:
             async with open_app(self.workspace(), worker=worker) as app:
                 try:
-                    yield replace(app, runs=Permitted(app.runs, self.access))
+                    library = reached(app.library, self.access.reach)
+                    yield replace(app, runs=Permitted(app.runs, self.access), library=library)
                 except ProcedoError as error:
                     # Raised below: leaving the worker's task group would wrap it.
                     refusal = error
@@ -85,6 +88,12 @@ class Call:
             raise _plain(group) from group
         if refusal is not None:
             raise refusal
+
+    def seen(self, app: "App") -> "Store":
+        """The store as the caller may see it."""
+        from procedo.access.reached import ReachedStore
+
+        return ReachedStore(app.store, self.access.reach) if self.access.reach else app.store
 
     def surface(self) -> "Surface":
         """The door of this call: whoever is at the command line, and is not the host agent."""

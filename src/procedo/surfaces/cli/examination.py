@@ -128,7 +128,7 @@ async def _opened(call: Call) -> Iterator[Finding]:
         total = sum(counts.values())
         now = datetime.now(UTC)
         due = await app.store.read(lambda reader: reader.next_job_at(now))
-        failed = await app.store.read(lambda reader: reader.tellings())
+        failed = await call.seen(app).read(lambda reader: reader.tellings())
     found = f"{total} runs, {live} live, {gates} open gates, {size / 1_048_576:.1f} MiB"
     findings = [Finding("store", OK, found)]
     if due is not None and now - due > _IDLE:

@@ -17,12 +17,13 @@ __all__ = ["chosen", "library_in", "opened"]
 
 def library_in(settings: "Settings", folder: Path, call: Call) -> "Library":
     """The procedures in a folder, checked against the settings of the workspace."""
+    from procedo.access.reached import reached
     from procedo.app import surroundings
     from procedo.capabilities.registry import built_in
     from procedo.sopfile.library import Library
 
     capabilities = built_in(settings.capabilities, call.environ)
-    return Library(folder, lambda: surroundings(settings, capabilities))
+    return reached(Library(folder, lambda: surroundings(settings, capabilities)), call.access.reach)
 
 
 def opened(call: Call) -> "tuple[Library, Settings]":

@@ -12,6 +12,7 @@ from mcp.server.mcpserver import Context
 from starlette.requests import Request
 
 from procedo.access.permitted import Permitted
+from procedo.access.reached import reached
 from procedo.config.settings import Settings
 from procedo.core.access import Access, Role
 from procedo.core.principal import Principal, PrincipalKind, Source
@@ -70,7 +71,8 @@ class HttpDoor:
         access = self._access(ctx)
         access.require(Role.VIEW)
         runs = self.app.runs_of(_model(access))
-        return Seen(self.app.settings, self.app.library, Permitted(runs, access), self.app.inbox)
+        library = reached(self.app.library, access.reach)
+        return Seen(self.app.settings, library, Permitted(runs, access), self.app.inbox)
 
     def surface(self, ctx: Context) -> Surface:
         """The model that uses the token."""

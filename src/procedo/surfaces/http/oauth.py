@@ -1,6 +1,7 @@
 """OAuth bearer tokens: signed JWTs of one issuer, for this server, checked against the issuer's public keys."""
 
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ import jwt
 from procedo.config.serving import OAuthSettings
 from procedo.core.access import Access, roles
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import BOUNDLESS, UNLIMITED, Reach, Reaches, pattern, without
+from procedo.errors import BadArgument
 
 __all__ = ["Bearer", "JwksSource", "OAuth", "keys_of"]
 
+_LOG: Final = logging.getLogger(__name__)
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Public-key signatures alone: with a shared secret, whoever can check a token could also make one."""
 _LEEWAY_S: Final = 30
@@ -24,6 +28,8 @@ _AGAIN_S: Final = 30.0
 _LARGEST_JWKS: Final = 1_048_576
 _FETCH_S: Final = 5.0
 _PREFIX: Final = "procedo:"
+_LIMITS: Final = {"sops": "procedo:sop:", "agents": "procedo:agent:"}
+_CLAIM: Final = "procedo"
 
 JwksSource = Callable[[], Awaitable[str]]
 
@@ -39,13 +45,16 @@ class Bearer:
 
 
 def _bearer(claims: Mapping[str, Any]) -> Bearer:
-    """What the claims say. A client that acts for itself, and not for a user, is an agent."""
+    """What the claims say. A client that acts for itself, and not for a user, is an agent.
+
+    Raises `BadArgument` for limits that cannot be read: whoever set them wanted some.
+    """
     subject, scopes, groups = str(claims["sub"]), _scopes(claims), claims.get("groups")
     client = str(claims.get("client_id") or claims.get("azp") or subject)
     named = frozenset(g for g in groups if isinstance(g, str)) if isinstance(groups, list) else frozenset[str]()
     kind = PrincipalKind.AGENT if client == subject else PrincipalKind.HUMAN
     words = (scope.removeprefix(_PREFIX) for scope in scopes if scope.startswith(_PREFIX))
-    access = Access(Principal(Source.HTTP, subject, kind, named), roles(words))
+    access = Access(Principal(Source.HTTP, subject, kind, named), roles(words), _reach(claims, scopes))
     return Bearer(client, scopes, int(claims["exp"]), access)
 
 
@@ -53,6 +62,27 @@ def _scopes(claims: Mapping[str, Any]) -> tuple[str, ...]:
     given = claims.get("scope", claims.get("scp", ""))
     words = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
     return tuple(word for word in words if isinstance(word, str))
+
+
+def _reach(claims: Mapping[str, Any], scopes: tuple[str, ...]) -> Reaches:
+    """The limits that scopes name, and those of the claim `procedo`; where both are given, both hold."""
+    sops, agents = (_after(prefix, scopes) for prefix in _LIMITS.values())
+    found = [Reach(sops, agents), _claimed(claims.get(_CLAIM, {}))]
+    return without(tuple(one for one in found if one != UNLIMITED), BOUNDLESS)
+
+
+def _after(prefix: str, scopes: tuple[str, ...]) -> tuple[str, ...] | None:
+    named = tuple(pattern("procedure or agent", one.removeprefix(prefix)) for one in scopes if one.startswith(prefix))
+    return named or None
+
+
+def _claimed(claim: Any) -> Reach:
+    known = isinstance(claim, dict) and set(claim) <= set(_LIMITS)
+    if not known or not all(isinstance(one, list) and all(isinstance(n, str) for n in one) for one in claim.values()):
+        message = f"The claim {_CLAIM!r} is no object with lists of names in sops and agents."
+        raise BadArgument("bad_reach", message, "Leave it out where there are no limits.")
+    given = {what: tuple(pattern(what.rstrip("s"), name) for name in names) for what, names in claim.items()}
+    return Reach(**given)
 
 
 def keys_of(settings: OAuthSettings) -> JwksSource:
@@ -134,9 +164,10 @@ class OAuth:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except jwt.InvalidTokenError:
+            return _bearer(claims) if str(claims["sub"]).strip() else None
+        except (jwt.InvalidTokenError, BadArgument) as error:
+            _LOG.info("a bearer token is not taken: %s", error)
             return None
-        return _bearer(claims) if str(claims["sub"]).strip() else None
 
     async def _key(self, kid: str) -> jwt.PyJWK | None:
         now = self._elapsed()

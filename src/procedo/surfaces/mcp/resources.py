@@ -170,6 +170,9 @@ _SHAPES: Final = (
 )  # fmt: skip
 _ROUTES: Final = tuple((UriTemplate.parse(kind.template), kind) for kind in (*_FIXED, *_SHAPES))
 
+RESOURCES: Final = tuple((kind.template, kind.description) for kind in (*_FIXED, *_SHAPES))
+"""Every address and what is there, for the documentation."""
+
 TEMPLATES: Final = tuple(
     ResourceTemplate(
         uri_template=kind.template,
@@ -233,6 +236,8 @@ async def exists(ctx: Context, uri: str) -> bool:
         app = engine(ctx)
         if "run_id" in named:
             await app.runs.look(named["run_id"])
+        elif "name" in named and not app.library.could_hold(named["name"]):
+            return False
     except Refused:
         return False
     return kind.read is not _transcript or reads_transcripts(ctx)

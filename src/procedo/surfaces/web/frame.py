@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from procedo.access.permitted import Permitted
+from procedo.access.reached import reached
 from procedo.access.tokens import Tokens
 from procedo.config.settings import Settings
 from procedo.errors import NotFound, ProcedoError
@@ -92,6 +93,10 @@ class Frame:
     def runs(self, visitor: Visitor) -> Runs:
         """The verbs behind the roles of a visitor."""
         return Permitted(self.app.runs, visitor.access)
+
+    def library(self, visitor: Visitor) -> Library:
+        """The procedures that there are for a visitor."""
+        return reached(self.app.library, visitor.access.reach)
 
     def surface(self, visitor: Visitor) -> Surface:
         """Where the calls of a visitor come in."""

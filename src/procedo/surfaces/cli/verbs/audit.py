@@ -8,8 +8,10 @@ import asyncio
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from procedo.errors import BadArgument, NotFound
 from procedo.surfaces.cli.call import Call
@@ -38,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def _ids(call: Call, app: "App") -> tuple[str, ...]:
-    ids = await app.store.read(lambda reader: reader.run_ids())
+    ids = await call.seen(app).read(lambda reader: reader.run_ids())
     if call["run"] is None:
         return ids
     if call["run"] not in ids:
@@ -60,7 +62,7 @@ async def _verify(call: Call) -> int:
         with Progress(Output.of(sys.stderr, call.environ, json=call.json)) as progress:
             for number, run_id in enumerate(ids, 1):
                 progress.say(f"run {number} of {len(ids)}")
-                found = await verify(app.store, run_id)
+                found = await verify(call.seen(app), run_id)
                 records += found.records
                 if found.broken:
                     broken[run_id] = list(found.broken)
@@ -77,6 +79,24 @@ async def _verify(call: Call) -> int:
         )
         call.output.line(f"{records} records of {len(ids)} runs: {what}.")
     return BROKEN_CHAIN if broken else 0
+
+
+LINE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "run_id": "The run.",
+        "seq": "The number of the line in its run, from 1.",
+        "revision": "The revision of the run that the event belongs to.",
+        "at": "When, in UTC.",
+        "kind": "Which event it is.",
+        "data": "The fields of the event; secrets are masked without `--unmasked`.",
+        "acting": "Who acted.",
+        "delegating": "On whose behalf, where that is somebody else.",
+        "root": "Who started the run.",
+        "execution_id": "The execution that it is about, where there is one.",
+        "hash": "SHA-256 over this line and the hash before it.",
+    }
+)
+"""What an exported line holds."""
 
 
 def _line(record: "Record", *, unmasked: bool) -> dict[str, Any]:
@@ -102,7 +122,7 @@ async def _export(call: Call, stream: TextIO) -> int:
     async with call.app() as app:
         for run_id in await _ids(call, app):
             # One run at a time, so that a large record never stands in memory as a whole.
-            for record in await app.store.read(lambda reader, run=run_id: reader.records(run)):  # type: ignore[misc]  # mypy infers no type for a lambda with a default
+            for record in await call.seen(app).read(lambda reader, run=run_id: reader.records(run)):  # type: ignore[misc]  # mypy infers no type for a lambda with a default
                 stream.write(json.dumps(_line(record, unmasked=call["unmasked"]), ensure_ascii=True) + "\n")
                 count += 1
     stream.flush()

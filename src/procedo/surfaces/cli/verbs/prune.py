@@ -42,7 +42,7 @@ async def _old(call: Call, before: datetime) -> int:
     from procedo.ports import Filter
 
     async with call.app() as app:
-        ended = await app.store.read(lambda reader: reader.runs(Filter(live=False, limit=2**31 - 1)))
+        ended = await call.seen(app).read(lambda reader: reader.runs(Filter(live=False, limit=2**31 - 1)))
     return sum(1 for summary in ended if summary.ended_at is not None and summary.ended_at < before)
 
 
@@ -68,6 +68,9 @@ def run(call: Call) -> int:
     before = datetime.now(UTC) - _age(call["older_than"])
     if not call["dry_run"]:
         require_person(call.access, Role.OPERATE, "deletes no runs")
+        if call.access.reach:
+            message = "Runs are deleted whatever their procedure, and your token is limited to some."
+            raise Refused("not_permitted", message, "Somebody with a token without limits does that.")
     count = asyncio.run(_old(call, before))
     if count and not call["dry_run"]:
         # Without a token `--yes` says nothing: any program of this account could pass it.

@@ -3,7 +3,8 @@
 A token lets somebody in without this terminal: over HTTP, at the inbox page, or with PROCEDO_TOKEN. Its secret
 is shown once and kept as a digest. Making or ending one needs a person at a terminal who types `y`, or a
 human's token with the role approve, which makes tokens with no more than it has itself. A group counts when
-procedo.toml has a policy for it and says by_token; one that counts nowhere is warned of.
+procedo.toml has a policy for it and says by_token; one that counts nowhere is warned of. For a token with --sop no
+other procedure exists; with --agent, what it starts or moves on is left to no other agent.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from procedo.core.access import Access, Role, Token
 from procedo.core.principal import PrincipalKind
+from procedo.core.reach import UNLIMITED, Reach, broader, pattern, told
 from procedo.errors import BadArgument, Refused
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.credential import redeemed, require_person, shown_token
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "procedo token create ida-phone --subject ida --role approve",
     "procedo token create build-bot --kind agent --role operate --expires 30d",
+    "procedo token create refunds-desk --role operate --sop 'refund*' --agent reviewer",
     "procedo token list",
     "procedo token revoke ida-phone",
 )
@@ -45,6 +48,15 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--group", action="append", metavar="GROUP", default=[], help="create: a group that its holder belongs to"
+    )
+    parser.add_argument(
+        "--sop", action="append", metavar="NAME", help="create: only this procedure, or pattern such as 'refund*'"
+    )
+    parser.add_argument(
+        "--agent", action="append", metavar="NAME", help="create: only this agent may work on its behalf, or pattern"
+    )
+    parser.add_argument(
+        "--no-agents", action="store_true", help="create: no agent of procedo.toml may work on its behalf"
     )
     parser.add_argument("--expires", metavar="TIME", help="create: how long it lives, such as 30d or 12h")
 
@@ -70,7 +82,21 @@ def _wanted(call: Call) -> dict[str, Any]:
         "roles": frozenset(map(Role, call["role"])),
         "groups": frozenset(call["group"]),
         "lifetime_s": _lifetime(call["expires"]),
+        "reach": _reach(call),
     }
+
+
+def _reach(call: Call) -> Reach:
+    """The limits of the token. An empty list of agents is not the same as none at all."""
+    sops, agents = call["sop"], call["agent"]
+    if agents is not None and call["no_agents"]:
+        raise BadArgument("bad_argument", "--agent and --no-agents exclude each other.", "Give one of them.")
+    for what, names in (("procedure", sops), ("agent", agents)):
+        for name in names or ():
+            pattern(what, name)
+    if call["no_agents"]:
+        agents = []
+    return Reach(None if sops is None else tuple(sops), None if agents is None else tuple(agents))
 
 
 def _check_reach(maker: Access, wanted: dict[str, Any], until: datetime | None, now: datetime) -> None:
@@ -78,6 +104,7 @@ def _check_reach(maker: Access, wanted: dict[str, Any], until: datetime | None, 
     _check_maker(maker)
     more = sorted(wanted["roles"] - {role for role in Role if maker.may(role)})
     more += sorted(wanted["groups"] - maker.principal.groups)
+    more += broader(wanted["reach"], maker.reach)
     if more:
         raise Refused(
             "not_permitted", f"Your token has not {', '.join(more)}, so it cannot give it.", "No token was made."
@@ -146,6 +173,8 @@ def _value(token: Token, now: datetime) -> dict[str, Any]:
         "kind": str(token.kind),
         "roles": sorted(token.roles),
         "groups": sorted(token.groups),
+        "sops": None if token.reach.sops is None else list(token.reach.sops),
+        "agents": None if token.reach.agents is None else list(token.reach.agents),
         "state": token.state(now),
         "created_at": token.created_at.isoformat(),
         "created_by": token.created_by,
@@ -161,6 +190,8 @@ def _make(call: Call) -> int:
         shown = [f"A new token {call['name']!r} for {wanted['kind']} {wanted['subject']!r}."]
         shown += [f"  roles   {', '.join(sorted(wanted['roles']))}"]
         shown += [f"  groups  {', '.join(sorted(wanted['groups']))}"] if wanted["groups"] else []
+        if wanted["reach"] != UNLIMITED:
+            shown += [f"  sops    {told(wanted['reach'].sops)}", f"  agents  {told(wanted['reach'].agents)}"]
         shown += [f"  lives   {call['expires'] or 'until it is revoked'}"]
         shown += [f"  warning: {text}" for text in warnings]
         _confirmed(shown, "Make it?")
@@ -206,12 +237,14 @@ def _show(call: Call) -> int:
                 f"{token.subject} ({token.kind})",
                 ", ".join(sorted(token.roles)),
                 ", ".join(sorted(token.groups)) or "-",
+                told(token.reach.sops),
+                told(token.reach.agents),
                 "never" if token.expires_at is None else ago(token.expires_at, now),
                 token.id,
             )
             for token in found
         ]
-        call.output.table(("NAME", "STATE", "SUBJECT", "ROLES", "GROUPS", "EXPIRES", "ID"), rows)
+        call.output.table(("NAME", "STATE", "SUBJECT", "ROLES", "GROUPS", "SOPS", "AGENTS", "EXPIRES", "ID"), rows)
     return 0
 
 
