@@ -280,3 +280,38 @@ async def test_a_required_server_that_has_gone_by_the_time_of_connecting_refuses
         async with registry.connect(swap(contract, broken)):
             raise AssertionError("it was connected")
     assert [reason.cause for reason in caught.value.reasons] == [Cause.UNREACHABLE_SERVER]
+
+
+async def test_an_answer_that_cannot_be_read_may_be_that_of_a_call_that_acted(tmp_path: Path) -> None:
+    registry = workspace(tmp_path, one_server("tools=garble,echo"))
+    contract = await assemble(registry)
+    async with registry.connect(contract) as tools:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await tools.call(tool_of(contract, "s__garble"), {}, "effect-1")
+        assert await tools.call(tool_of(contract, "s__echo"), {"text": "on"}, "effect-2") == "echo: on"
+    assert str(caught.value) == (
+        "garble on 's': its answer cannot be read, at content: Input should be a valid list; it may have acted"
+    )
+
+
+async def test_an_answer_against_its_own_schema_is_quoted_without_the_servers_secret(tmp_path: Path) -> None:
+    more = 'env = { TOKEN = { env = "UP" } }'
+    environ = {"PATH": os.environ["PATH"], "UP": "s3cr3t-value"}
+    registry = workspace(tmp_path, one_server("tools=own", more=more), environ=environ)
+    contract = await assemble(registry)
+    async with registry.connect(contract) as tools:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await tools.call(tool_of(contract, "s__own"), {}, "effect-1")
+    assert "[masked]" in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_a_server_whose_list_shows_its_secret_is_not_used(tmp_path: Path) -> None:
+    more = 'env = { TOKEN = { env = "UP" } }'
+    environ = {"PATH": os.environ["PATH"], "UP": 's3cr3t-"value"'}
+    reasons = await refused(workspace(tmp_path, one_server("tell", more=more), environ=environ))
+    assert reasons == {
+        Cause.UNREACHABLE_SERVER: "the MCP server 's' cannot be reached: "
+        "its list of tools shows a credential that it was given"
+    }
+    assert offered(await assemble(workspace(tmp_path, one_server(more=more), environ=environ))) == ["s__echo"]

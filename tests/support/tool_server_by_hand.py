@@ -14,9 +14,14 @@ SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "additio
 def list_tools(params: Message) -> Message:
     """Two tools on a page, so that every list of more is paged."""
     description = WORDS.get("describe", "A tool for tests.")
+    if "tell" in WORDS:
+        description = f"A tool that knows {os.environ['TOKEN']}."
     names = WORDS.get("tools", "echo").split(",")
     start = int(params.get("cursor", "0"))
-    page = [{"name": n, "description": description, "inputSchema": SCHEMA} for n in names[start : start + 2]]
+    page = [
+        {"name": n, "description": description, "inputSchema": SCHEMA} | ({"outputSchema": SCHEMA} if n == "own" else {})
+        for n in names[start : start + 2]
+    ]
     return {"tools": page} | ({"nextCursor": str(start + 2)} if start + 2 < len(names) else {})
 
 
@@ -26,6 +31,10 @@ def call_tool(params: Message) -> Message:
         return said("\n".join(f"{name}={value}" for name, value in sorted(os.environ.items())))
     if params["name"] == "backwards":
         return said(os.environ["TOKEN"][::-1])
+    if params["name"] == "garble":
+        return {"content": "no list of parts"}
+    if params["name"] == "own":
+        return said("") | {"structuredContent": {os.environ["TOKEN"]: 1}}
     if params["name"] == "die":
         os._exit(3)
     if params["name"] == "hang":

@@ -3,6 +3,7 @@
 No callback is passed, so the server is told that it can ask nothing of us; its instructions are never read.
 """
 
+import json
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -166,8 +167,14 @@ class Link:
         """The text without the credentials that the server was given: no model and no record is to see them."""
         for secret in self._secrets:
             if len(value := secret.reveal()) >= _SHORTEST_SECRET:
-                text = text.replace(value, MASK)
+                # As it is, and as it stands inside of JSON.
+                text = text.replace(value, MASK).replace(json.dumps(value, ensure_ascii=False)[1:-1], MASK)
         return text
+
+    def _shows_secret(self, tool: "ServerTool") -> bool:
+        """True when what goes to a model and into the contract would hold a credential of the server."""
+        shown = json.dumps([tool.name, tool.description, tool.input_schema], ensure_ascii=False)
+        return self._clean(shown) != shown
 
     # --- its tools ----------------------------------------------------------------------------------
 
@@ -180,6 +187,8 @@ class Link:
             for tool in page.tools:
                 if tool.name in tools:
                     raise Unreachable(f"it lists two tools called {tool.name!r}")
+                if self._shows_secret(tool):
+                    raise Unreachable("its list of tools shows a credential that it was given")
                 tools[tool.name] = tool
             if not (cursor := page.next_cursor):
                 self.listed = tools
@@ -226,13 +235,12 @@ class Link:
             if error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
                 raise OutcomeUnknown(f"{name} on {self.server.name!r}: {error}; it may have acted") from error
             raise ToolFailed(self._clean(f"{name} on {self.server.name!r}: {error}")) from error
-        except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if not isinstance(error, RuntimeError):
+        except (RuntimeError, ValueError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            if isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError):
                 self._lost()
-            # The answer came and breaks the tool's own output schema, or none came.
-            raise OutcomeUnknown(
-                f"{name} on {self.server.name!r}: {str(error) or 'no answer'}; it may have acted"
-            ) from error
+            # The answer came and cannot be read, or breaks the tool's own output schema, or none came.
+            told = self._clean(_said(error) or "no answer")
+            raise OutcomeUnknown(f"{name} on {self.server.name!r}: {told}; it may have acted") from error
         if not isinstance(result, CallToolResult):
             raise ToolFailed(f"{name} on {self.server.name!r} asks a question, and nobody answers one in here")
         text = self._clean(_text(result))
@@ -263,4 +271,14 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> str:
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return _said(error) or type(error).__name__
+
+
+def _said(error: BaseException) -> str:
+    """What an error says; of an answer that is none, where it first differs from one."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"its answer cannot be read, at {'.'.join(map(str, first['loc'])) or 'its top'}: {first['msg']}"
