@@ -23,7 +23,7 @@ Procedures:
   graph    a procedure or a run as a drawing
   check    every mistake in the procedures, with its line
   test     rehearse a procedure without a model
-  manual   every key and field of the files
+  manual   the reference: files, tools, verbs, codes, events
   schema   JSON Schemas of the files, for editors
 
 Runs:

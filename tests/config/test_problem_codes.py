@@ -19,9 +19,10 @@ def used() -> set[str]:
     found = set()
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path.parent.name == "config" else ():
-            told = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if told and node.func.attr in {"object_to", "note"} and isinstance(node.args[1], ast.Constant):
-                found.add(str(node.args[1].value))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) > 1:
+                code = node.args[1]
+                if node.func.attr in {"object_to", "note"} and isinstance(code, ast.Constant):
+                    found.add(str(code.value))
     return found
 
 

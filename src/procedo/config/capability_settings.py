@@ -41,3 +41,8 @@ class CapabilitySettings:
 
     shell: ShellSettings
     http: HttpSettings = field(default_factory=HttpSettings)
+
+    @classmethod
+    def off(cls) -> "CapabilitySettings":
+        """What holds without a `procedo.toml`: nothing outward is allowed."""
+        return cls(ShellSettings(Path(), Path()))

@@ -13,7 +13,7 @@ from procedo.config.serving_keys import SERVING_KEYS
 from procedo.core.approval import OnExpiry
 from procedo.core.model import Json, Mode
 
-__all__ = ["KEYS", "Key", "default", "reference"]
+__all__ = ["KEYS", "Key", "default", "reference", "shown_default"]
 
 _DAY = 86400.0
 
@@ -91,7 +91,8 @@ def default(table: str, name: str) -> Json:
     return next(key.default for key in KEYS if (key.table, key.name) == (table, name))
 
 
-def _shown(key: Key) -> str:
+def shown_default(key: Key) -> str:
+    """What holds without the key, in words."""
     if key.required:
         return "required"
     if isinstance(key.default, bool):
@@ -103,5 +104,7 @@ def _shown(key: Key) -> str:
 
 def reference() -> str:
     """The table of keys in Markdown, for the documentation."""
-    rows = [f"| `[{key.table}]` | `{key.name}` | {key.form.words} | {_shown(key)} | {key.meaning} |" for key in KEYS]
+    rows = [
+        f"| `[{key.table}]` | `{key.name}` | {key.form.words} | {shown_default(key)} | {key.meaning} |" for key in KEYS
+    ]
     return "\n".join(["| table | key | value | default | meaning |", "|---|---|---|---|---|", *rows, ""])

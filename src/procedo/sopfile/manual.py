@@ -5,15 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from procedo.sopfile.problems import CODES
 from procedo.sopfile.reference import HEADER, STEP, TRIGGERS, Field
 
-__all__ = ["manual"]
+__all__ = ["fields", "manual"]
 
 
 def manual() -> str:
     """Every key of the header, every field of a step, every trigger and every problem code."""
+    codes = ((f"`{name}`", code.severity, code.meaning) for name, code in CODES.items())
+    problems = _table(("code", "severity", "meaning"), codes)
+    return "\n".join(["# The format of a procedure", "", fields(), "", "## Problems", "", *problems, ""])
+
+
+def fields() -> str:
+    """Every key of the header, every field of a step, and every trigger."""
     return "\n".join(
         [
-            "# The format of a procedure",
-            "",
             "## `SOP.toml`, table `[sop]`",
             "",
             *_fields(HEADER, bullets=False),
@@ -27,14 +32,6 @@ def manual() -> str:
             "## Triggers",
             "",
             *_table(("type", "keys"), ((f"`{kind}`", _names(keys)) for kind, keys in TRIGGERS.items())),
-            "",
-            "## Problems",
-            "",
-            *_table(
-                ("code", "severity", "meaning"),
-                ((f"`{name}`", code.severity, code.meaning) for name, code in CODES.items()),
-            ),
-            "",
         ]
     )
 

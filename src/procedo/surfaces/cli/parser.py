@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from procedo.errors import BadArgument
+from procedo.surfaces.cli.exits import exits_text
 
-__all__ = ["VERBS", "Parser", "Verb", "parse", "split", "top_help"]
+__all__ = ["VERBS", "Parser", "Verb", "parse", "split", "top_help", "verb_parser"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ VERBS: Final = (
         ("graph", "graph", "a procedure or a run as a drawing"),
         ("check", "check", "every mistake in the procedures, with its line"),
         ("test", "test", "rehearse a procedure without a model"),
-        ("manual", "manual", "every key and field of the files"),
+        ("manual", "manual", "the reference: files, tools, verbs, codes, events"),
         ("schema", "schema", "JSON Schemas of the files, for editors"),
     ),
     *_verbs(
@@ -75,10 +76,6 @@ VERBS: Final = (
     ),
 )
 _BY_NAME: Final = {verb.name: verb for verb in VERBS}
-EXIT_CODES: Final = (
-    "exit codes: 0 done, 1 a document or the configuration is wrong, 2 bad argument, 3 refused, 4 not found,\n"
-    "            5 conflict, 6 the store failed, 7 the run that was followed failed or was cancelled, 130 interrupted"
-)
 
 
 class Parser(argparse.ArgumentParser):
@@ -110,7 +107,8 @@ def _common(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-h", "--help", action="help", help="show this help")
 
 
-def _verb_parser(verb: Verb, module: ModuleType) -> Parser:
+def verb_parser(verb: Verb, module: ModuleType) -> Parser:
+    """The parser of a verb's own arguments and of those that every verb has."""
     examples = "\n".join(f"  {line}" for line in module.EXAMPLES)
     parser = Parser(
         prog=f"procedo {verb.name}",
@@ -136,7 +134,7 @@ def top_help() -> str:
             group = verb.group
             lines += ["", f"{group}:"]
         lines.append(f"  {verb.name.ljust(width)}  {verb.summary}")
-    lines += ["", "everywhere: --workspace DIR, --json, --help; also: procedo --version", "", EXIT_CODES]
+    lines += ["", "everywhere: --workspace DIR, --json, --help; also: procedo --version", "", exits_text()]
     return "\n".join(lines)
 
 
@@ -158,5 +156,5 @@ def parse(verb_line: Sequence[str], before: Sequence[str] = ()) -> tuple[Verb, M
         raise BadArgument("unknown_verb", f"There is no verb {name!r}.", hint)
     module = verb.load()
     # Options before the verb mean the same as behind it.
-    found = _verb_parser(verb, module).parse_args([*before, *rest])
+    found = verb_parser(verb, module).parse_args([*before, *rest])
     return verb, module, vars(found)

@@ -28,7 +28,7 @@ from procedo.surfaces.mcp.strict import StrictTool, told
 from procedo.surfaces.mcp.tasks import Tasks, TaskSource
 from procedo.surfaces.mcp.tools import TOOLS, run_reply
 
-__all__ = ["build_server"]
+__all__ = ["build_server", "built_tools"]
 
 NAME: Final = "procedo"
 """Sealed state carries this name: renaming the server voids questions that are open at clients."""
@@ -102,6 +102,12 @@ def _tool(function: Callable[..., Any], contract: Contract) -> StrictTool:
     return tool
 
 
+def built_tools() -> list[StrictTool]:
+    """The tools as they are advertised, in their order; every server has the same."""
+    functions = {function.__name__: function for function in TOOLS}
+    return [_tool(functions[contract.name], contract) for contract in CONTRACTS]
+
+
 def _version() -> str:
     try:
         return version("procedo")
@@ -138,13 +144,12 @@ def build_server(
 
     bus = InMemorySubscriptionBus()
     news = News(app, bus)
-    functions = {function.__name__: function for function in TOOLS}
     server: MCPServer[Door] = MCPServer(
         NAME,
         title="procedo",
         instructions=INSTRUCTIONS,
         version=_version(),
-        tools=[_tool(functions[contract.name], contract) for contract in CONTRACTS],
+        tools=[*built_tools()],
         lifespan=lifespan,
         token_verifier=verifier,
         auth=auth,
