@@ -6,7 +6,7 @@ from typing import Final
 
 from procedo.core.model import Json
 
-__all__ = ["UNITS", "seconds"]
+__all__ = ["UNITS", "in_words", "seconds"]
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 """Each unit in seconds."""
@@ -32,3 +32,16 @@ def seconds(value: Json) -> float:
     if not text or at < len(text):
         raise ValueError('expected a number with a unit (ms, s, m, h, d) such as "30s", "15m", "1h30m"')
     return total
+
+
+def in_words(length_s: float) -> str:
+    """A length in seconds as people read it: `1 h 30 min`, `45 s`."""
+    parts = []
+    left = length_s
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if left >= size:
+            parts.append(f"{int(left // size)} {unit}")
+            left %= size
+    if left or not parts:
+        parts.append(f"{left:g} s")
+    return " ".join(parts)

@@ -76,6 +76,7 @@ class _Parsed(HTMLParser):
         self._inside: list[str] = []
         self._form: dict[str, str] = {}
         self._area = ""
+        self._list = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
@@ -85,11 +86,16 @@ class _Parsed(HTMLParser):
             self.links.append(values["href"])
         elif tag == "form":
             self._form = self.forms.setdefault(values["action"], {})
-        elif tag == "input" and (values.get("type") != "checkbox" or "checked" in values):
+        elif tag == "input" and (values.get("type") not in ("checkbox", "radio") or "checked" in values):
             self._form[values["name"]] = values.get("value", "")
         elif tag == "textarea":
             self._area = values["name"]
             self._form[self._area] = ""
+        elif tag == "select":
+            self._list = values["name"]
+            self._form[self._list] = ""
+        elif tag == "option" and "selected" in values:
+            self._form[self._list] = values["value"]
         elif tag == "button" and values.get("name") == "verdict":
             self.buttons.append(values["value"])
 

@@ -19,6 +19,7 @@ __all__ = [
     "OnExpiry",
     "Policy",
     "answers",
+    "deciders",
     "glass_objection",
     "may_decide",
     "objection",
@@ -160,6 +161,11 @@ def may_decide(policy: Policy | None, gate: Gate) -> str:
         return "nobody: nothing is left to decide"
     if policy is None:
         return f"nobody: policy {gate.policy!r} is missing from the configuration"
+    return deciders(policy)
+
+
+def deciders(policy: Policy) -> str:
+    """Whom a policy lets decide, in words."""
     many = policy.quorum > 1
     whom = "persons" if many else "person"
     number = f"{policy.quorum} different {whom}" if many else f"a {whom}"

@@ -14,8 +14,11 @@ _FORM: Final = "application/x-www-form-urlencoded"
 _MOST_FIELDS: Final = 20
 
 
-async def read_form(request: Request, limit: int) -> Mapping[str, str]:
-    """The fields of a form with at most `limit` bytes. Raises `BadArgument`, also for a field that is sent twice."""
+async def read_form(request: Request, limit: int, most: int = _MOST_FIELDS) -> Mapping[str, str]:
+    """The fields of a form with at most `limit` bytes and `most` fields.
+
+    Raises `BadArgument`, also for a field that is sent twice.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM:
         raise BadArgument("bad_form", f"A form is sent as {_FORM}, not as {kind or 'nothing'}.", "Use the page.")
@@ -26,7 +29,7 @@ async def read_form(request: Request, limit: int) -> Mapping[str, str]:
             message = f"The form has more than {limit} bytes; nothing was changed."
             raise BadArgument("too_large", message, "Shorten your text.")
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict")
     except ValueError as error:
         raise BadArgument("bad_form", f"The form cannot be read: {error}.", "Use the page.") from error
     fields = dict(pairs)

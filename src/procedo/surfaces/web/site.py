@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from procedo.surfaces.web import inboxpages
+from procedo.surfaces.web import cataloguepages, inboxpages, startform
 from procedo.surfaces.web.code import TerminalCode
 from procedo.surfaces.web.doors import BASE, Cookie, Doors
 from procedo.surfaces.web.frame import ConsoleApp, Frame
@@ -23,8 +23,12 @@ __all__ = ["PLACES", "ConsoleApp", "console"]
 
 PLACES: Final = (BASE, "/runs", "/catalogue")
 """Every path of the console is one of these or lies below one of them."""
-_GROUPS: Final[tuple[Callable[[Frame], list[Route]], ...]] = (inboxpages.routes,)
-_FILES: Final = ("console.css", "live.js", "icon.svg")
+_GROUPS: Final[tuple[Callable[[Frame], list[Route]], ...]] = (
+    inboxpages.routes,
+    startform.routes,
+    cataloguepages.routes,
+)
+_FILES: Final = ("console.css", "catalogue.css", "live.js", "icon.svg")
 
 
 def console(
