@@ -141,7 +141,18 @@ async def test_a_history_is_sent_as_the_form_wants_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 7}, {"prompt_tokens": "7", "completion_tokens": 1}])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 7},
+        {"prompt_tokens": "7", "completion_tokens": 1},
+        {"prompt_tokens": -5000, "completion_tokens": 1},
+        {"prompt_tokens": True, "completion_tokens": 1},
+        {"prompt_tokens": 10**30, "completion_tokens": 1},
+    ],
+)
 async def test_usage_that_is_not_told_is_unmeasured_and_its_cost_unknown(usage: Json) -> None:
     priced: dict[str, Json] = {"prices": Prices(Decimal(1), Decimal(2))}
     with chat_server(said(usage=usage), said()) as chat:
@@ -253,6 +264,29 @@ async def test_a_model_without_tool_calls_is_held_to_a_schema() -> None:
         assert isinstance(call, ToolCallPart)
         assert (call.tool_name, call.args_as_dict()) == (name, arguments)
     assert third.response.parts == [TextPart("it is")]
+
+
+@pytest.mark.parametrize("args", [[1, 2], 5, "text", None])
+async def test_under_a_schema_what_is_no_object_is_kept_as_arguments_that_fit_no_tool(args: Json) -> None:
+    words = (json.dumps({"tool": "file_read", "args": args}), json.dumps({"answer": args}))
+    with chat_server(*map(said, words)) as chat:
+        for name in ("file_read", "step_output"):
+            answer = await ask(model(chat, tool_mode=ToolMode.SCHEMA), tools=[READ], output=VERDICT)
+            (call,) = answer.response.parts
+            assert isinstance(call, ToolCallPart)
+            assert (call.tool_name, call.args) == (name, json.dumps(args, separators=(",", ":")))
+
+
+async def test_a_name_without_end_is_cut() -> None:
+    with chat_server(said(model="m" * 1_000)) as chat:
+        assert (await ask(model(chat))).model == "m" * 200
+
+
+@pytest.mark.parametrize("calls", [5, "file_read", {"name": "file_read"}, [5]])
+async def test_calls_that_are_none_are_an_answer_that_cannot_be_used(calls: Json) -> None:
+    why = "the answer cannot be used: (its tool calls are no list|a tool call has)"
+    with chat_server(said(message={"tool_calls": calls})) as chat, pytest.raises(ModelFailed, match=why):
+        await ask(model(chat))
 
 
 def test_no_vendors_package_is_imported_before_it_is_used() -> None:

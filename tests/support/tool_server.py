@@ -3,7 +3,8 @@
 `tools=a,b` names its tools; `describe=TEXT` changes their description; `change` changes its list once a tool
 is called, and speaks the newest revision with the SDK, which takes a while to import; without it the older one is
 spoken by hand. `fail` ends it at once, `complain` with a secret of its environment on its lips; `silent` never
-answers; `tell` puts a secret into its descriptions; `child=FILE` leaves a grandchild and writes both process ids to the file.
+answers; `tell` puts a secret into its descriptions; `child=FILE` leaves a grandchild and writes both process
+ids to the file.
 """
 
 import os

@@ -18,10 +18,8 @@ def list_tools(params: Message) -> Message:
         description = f"A tool that knows {os.environ['TOKEN']}."
     names = WORDS.get("tools", "echo").split(",")
     start = int(params.get("cursor", "0"))
-    page = [
-        {"name": n, "description": description, "inputSchema": SCHEMA} | ({"outputSchema": SCHEMA} if n == "own" else {})
-        for n in names[start : start + 2]
-    ]
+    shape = {"description": description, "inputSchema": SCHEMA}
+    page = [{"name": n, **shape} | ({"outputSchema": SCHEMA} if n == "own" else {}) for n in names[start : start + 2]]
     return {"tools": page} | ({"nextCursor": str(start + 2)} if start + 2 < len(names) else {})
 
 

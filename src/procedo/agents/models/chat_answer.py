@@ -21,6 +21,9 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "tool_calls": "tool_call",
     "function_call": "tool_call",
 }
+_LONGEST_NAME: Final = 200
+_MOST_TOKENS: Final = 1_000_000_000
+"""More than any request has; a number beyond it is a mistake, and was not measured."""
 
 
 def read_answer(
@@ -43,7 +46,7 @@ def read_answer(
     return ModelResponse(
         parts=parts,
         usage=_usage(answer.get("usage")),
-        model_name=reported if isinstance(reported, str) and reported else asked,
+        model_name=reported[:_LONGEST_NAME] if isinstance(reported, str) and reported else asked,
         provider_name=provider,
         provider_url=endpoint,
         provider_response_id=identity if isinstance(identity, str) else None,
@@ -54,14 +57,17 @@ def read_answer(
 def _usage(usage: Json) -> RequestUsage:
     if not isinstance(usage, dict):
         return RequestUsage()
-    sent, received = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(sent, int) or not isinstance(received, int):
+    sent, received = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if sent is None or received is None:
         return RequestUsage()
     details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return RequestUsage(
-        input_tokens=sent, output_tokens=received, cache_read_tokens=cached if isinstance(cached, int) else 0
-    )
+    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+    return RequestUsage(input_tokens=sent, output_tokens=received, cache_read_tokens=cached or 0)
+
+
+def _count(value: Json) -> int | None:
+    """A number of tokens, or None for what can be none: a count below zero would give a budget back."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def _parts(message: Json, parameters: ModelRequestParameters, *, by_schema: bool) -> list[ModelResponsePart]:
@@ -70,9 +76,10 @@ def _parts(message: Json, parameters: ModelRequestParameters, *, by_schema: bool
     if by_schema and has_tools:
         return _by_schema(text, parameters)
     parts: list[ModelResponsePart] = [TextPart(text)] if text else []
-    for call in message.get("tool_calls") or ():
-        parts.append(_call(call))
-    return parts
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise ValueError("its tool calls are no list")
+    return [*parts, *map(_call, calls)]
 
 
 def _content(content: Json) -> str:
@@ -102,9 +109,14 @@ def _by_schema(text: str, parameters: ModelRequestParameters) -> list[ModelRespo
     except (ValueError, RecursionError):
         return [TextPart(text)] if text else []
     if isinstance(value, dict) and isinstance(value.get("tool"), str):
-        return [ToolCallPart(value["tool"], value.get("args", {}))]
+        return [ToolCallPart(value["tool"], _arguments(value.get("args", {})))]
     if isinstance(value, dict) and "answer" in value:
         if parameters.output_tools:
-            return [ToolCallPart(parameters.output_tools[0].name, value["answer"])]
+            return [ToolCallPart(parameters.output_tools[0].name, _arguments(value["answer"]))]
         return [TextPart(value["answer"] if isinstance(value["answer"], str) else canonical(value["answer"]))]
     return [TextPart(text)]
+
+
+def _arguments(value: Json) -> str | dict[str, Json]:
+    """The arguments of a call. What is no object is kept as its text, and fits no tool."""
+    return value if isinstance(value, dict) else canonical(value)

@@ -20,6 +20,8 @@ def usage_of(response: "ModelResponse") -> Usage | None:
     usage = response.usage
     if getattr(usage, "unmeasured_requests", 0) or not (usage.input_tokens or usage.output_tokens):
         return None
+    if min(usage.input_tokens, usage.output_tokens) < 0:
+        return None  # it would give a budget back
     return Usage(usage.input_tokens, usage.output_tokens)
 
 
