@@ -7,6 +7,10 @@ import pytest
 from console_sops import CATALOGUE, CONFIG
 from web_page import HOST, Office, office
 
+from procedo.core.access import Role
+from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import Reach
+
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("console-catalogue")]
 NAMES = ["bake-bread", "kiln-firing", "letter", "odd", "order-tea", "plain"]
 
@@ -134,3 +138,24 @@ async def test_without_a_login_nothing_of_the_catalogue_is_shown(shop: Office) -
         for path in ("/catalogue", "/catalogue/order-tea"):
             page = await nobody.get(path)
             assert (page.path, "tea" in page.text) == ("/inbox/login", False)
+
+
+async def test_procedures_beyond_the_limits_of_a_token_do_not_exist_on_the_pages(shop: Office) -> None:
+    await shop.app.runs.start("plain", None, HOST)
+    limited = await shop.app.tokens.create(
+        "limited",
+        Principal(Source.CLI, "root", PrincipalKind.HUMAN),
+        subject="noor",
+        kind=PrincipalKind.HUMAN,
+        roles=[Role.OPERATE],
+        reach=Reach(sops=("order-*", "letter")),
+    )
+    async with shop.somebody(limited.secret) as noor:
+        page = await noor.get("/catalogue")
+        assert listed(page) == ["letter", "order-tea"]
+        assert "plain" not in page.text
+        for path in ("/catalogue/plain", "/catalogue/plain/start", "/catalogue/bake-bread"):
+            page = await noor.get(path)
+            assert (page.status, "plain," in page.text, "bread," in page.text) == (404, False, False)
+        assert (await noor.get("/catalogue/letter")).status == 200
+        assert (await noor.get("/catalogue/letter/start")).status == 200

@@ -37,7 +37,7 @@ class _Catalogue:
 
     def _library(self, visitor: Visitor) -> Library:
         visitor.access.require(Role.VIEW)
-        return self._frame.app.library
+        return self._frame.library(visitor)
 
     async def all(self, request: Request, visitor: Visitor) -> Response:
         """Every procedure that the filter leaves."""

@@ -69,7 +69,7 @@ class _StartForm:
 
     def _entry(self, request: Request, visitor: Visitor) -> tuple[Entry, Sop]:
         visitor.access.require(Role.OPERATE)
-        entry = self._frame.app.library.get(request.path_params["name"])
+        entry = self._frame.library(visitor).get(request.path_params["name"])
         if entry.sop is None:
             raise InvalidSop("invalid_sop", f"{entry.name!r} cannot be used.")
         return entry, entry.sop
