@@ -14,7 +14,7 @@ class HandClock:
 
     def __init__(self, now: datetime = NOW) -> None:
         self._now = now
-        self._sleepers: dict[anyio.Event, datetime] = {}
+        self._sleepers: dict[anyio.Event, tuple[datetime, float]] = {}
         self._asleep = anyio.Event()
 
     def now(self) -> datetime:
@@ -22,7 +22,7 @@ class HandClock:
 
     async def sleep(self, seconds: float) -> None:
         woken = anyio.Event()
-        self._sleepers[woken] = self._now + timedelta(seconds=seconds)
+        self._sleepers[woken] = (self._now + timedelta(seconds=seconds), seconds)
         self._asleep.set()
         self._asleep = anyio.Event()
         try:
@@ -30,16 +30,17 @@ class HandClock:
         finally:
             self._sleepers.pop(woken, None)
 
-    async def until_sleeping(self, seconds: float) -> None:
-        """Until somebody sleeps who has to be woken in so many seconds from now."""
+    async def until_sleeping(self, seconds: float, *, asked: float | None = None) -> None:
+        """Until somebody sleeps who is to be woken in so many seconds from now, and who asked for so many."""
+        at = self._now + timedelta(seconds=seconds)
         with anyio.fail_after(30):
-            while self._now + timedelta(seconds=seconds) not in self._sleepers.values():
+            while not any(due == at and asked in (None, wanted) for due, wanted in self._sleepers.values()):
                 await self._asleep.wait()
 
     async def move(self, seconds: float) -> None:
         """Let time pass, and wake everybody whose time has come."""
         self._now += timedelta(seconds=seconds)
-        for woken, at in tuple(self._sleepers.items()):
+        for woken, (at, _) in tuple(self._sleepers.items()):
             if at <= self._now:
                 del self._sleepers[woken]
                 woken.set()
