@@ -15,7 +15,7 @@ from procedo.ports import Filter
 from procedo.sopfile.library import Entry, Library
 from procedo.surfaces.web.frame import Frame
 from procedo.surfaces.web.logins import Visitor
-from procedo.surfaces.web.procedureview import problem_views, procedure_view
+from procedo.surfaces.web.procedureview import problem_views, procedure_view, tags_of
 from procedo.surfaces.web.words import shown
 
 __all__ = ["routes"]
@@ -104,15 +104,9 @@ def _line(entry: Entry, settings: Settings, running: Mapping[str, int], root: Pa
             "priority": str(sop.priority),
             "steps": len(sop.steps),
             "gates": sum(step.is_gate or step.requires_confirmation for step in sop.steps),
-            "tags": _tags(sop.extensions),
+            "tags": tags_of(sop),
         }
     return view
-
-
-def _tags(extensions: Mapping[str, Any]) -> list[str]:
-    """The tags of a procedure, which are an extension of its header: `x-tags`."""
-    tags = extensions.get("x-tags", ())
-    return [shown(str(tag)) for tag in ([tags] if isinstance(tags, str) else tags if isinstance(tags, list) else ())]
 
 
 def _fits(entry: Entry, view: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:

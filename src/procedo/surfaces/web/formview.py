@@ -157,7 +157,8 @@ class _View:
         if isinstance(asked, Lines) and not json_here:
             words = {"string": "one on each line", "boolean": "true or false on each line"}
             kinds = (words.get(asked.item, "one number on each line"),)
-        told = (asked.description, "; ".join((*kinds, *asked.rules)))
+        rules = [rule for rule in asked.rules if rule != "text in the format date"]  # its field asks for nothing else
+        told = (asked.description, "; ".join((*kinds, *rules)))
         rest = (
             written(asked.schema if json_here else asked.rest)
             if (json_here and asked.schema is not True) or asked.rest
@@ -190,7 +191,7 @@ def _choice(asked: Choice, text: str, at: str, about: dict[str, Json]) -> Node:
         options.append(Option(text, f"{shown(text)} (not offered any more)", chosen=True))
     few = len(options) <= _BUTTONS
     if not few or not asked.required:
-        nothing = "Nothing" if few else "Choose one" if asked.required else "Nothing chosen"
+        nothing = "Not given" if few else "Choose one" if asked.required else "Not given"
         options.insert(0, Option("", nothing, not text))
     return Node(kind="buttons" if few else "list", name=f"v{at}", text=text, options=tuple(options), **about)
 

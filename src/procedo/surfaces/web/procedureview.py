@@ -19,7 +19,7 @@ from procedo.surfaces.drawing import drawing
 from procedo.surfaces.graph import END, edges, outline
 from procedo.surfaces.web.words import shown, written
 
-__all__ = ["ProblemView", "SourceLine", "problem_views", "procedure_view"]
+__all__ = ["ProblemView", "SourceLine", "problem_views", "procedure_view", "tags_of"]
 
 _AROUND: Final = 2
 """Lines shown before and after the one that a problem points at."""
@@ -102,10 +102,17 @@ def procedure_view(sop: Sop, settings: Settings, names: Collection[str]) -> dict
         "inputs": _inputs(sop),
         "schema": "" if sop.inputs is None else written(sop.inputs.schema.source),
         "limits": tuple(_limits(sop, settings)),
-        "extensions": [(shown(name), written(value)) for name, value in sop.extensions.items()],
+        "extensions": [(shown(name), written(value)) for name, value in sop.extensions.items() if name != "x-tags"],
+        "tags": tags_of(sop),
         "triggers": [f"{t.type}: {'served' if t.served else 'declared, not served'}" for t in sop.triggers],
         "drawing": Markup(drawing(outline(sop, mode), link=lambda number: f"#step-{number}")),  # noqa: S704  # it escapes
     }
+
+
+def tags_of(sop: Sop) -> list[str]:
+    """The tags of a procedure, which are an extension of its header: `x-tags`."""
+    tags = sop.extensions.get("x-tags", ())
+    return [shown(str(tag)) for tag in ([tags] if isinstance(tags, str) else tags if isinstance(tags, list) else ())]
 
 
 def _inputs(sop: Sop) -> list[dict[str, Any]]:
