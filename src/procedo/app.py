@@ -37,6 +37,10 @@ from procedo.statefile import StateFiles
 from procedo.stores.codec import decode_event
 from procedo.stores.embedded import Embedded
 from procedo.stores.sqlite import SqliteStore
+from procedo.telemetry.lines import SERVER_ENDED
+from procedo.telemetry.logbook import say
+from procedo.telemetry.logs import log_to_stderr
+from procedo.telemetry.observing import UNWATCHED, Telemetry, observe
 from procedo.transition import Transitions
 
 if TYPE_CHECKING:
@@ -91,6 +95,7 @@ class App:
     outbox: Outbox
     runs_of: Callable[[Principal], Runs]
     """The verbs for one caller, to whom the runs of everybody else do not exist."""
+    telemetry: Telemetry = UNWATCHED
 
     @property
     def tokens(self) -> Tokens:
@@ -114,15 +119,19 @@ def surroundings(settings: Settings, capabilities: Capabilities) -> Surroundings
     )
 
 
-def _delegate(settings: Settings, runs: Runs, store: Store, clock: Clock, carrier: Embedded) -> Delegate:
+def _delegate(
+    settings: Settings, runs: Runs, store: Store, clock: Clock, carrier: Embedded, telemetry: Telemetry
+) -> Delegate:
     """Carries out steps of agents. The registry and what it needs are imported at the first such step."""
 
     async def carry_out(claim: Claim, snapshot: Snapshot, execution: Execution) -> None:
         sessions, registry = await anyio.to_thread.run_sync(_late)
-        held = sessions(registry(settings, os.environ), runs, store, clock, lambda: carrier.stopping)
+        held = sessions(
+            telemetry.workbench(registry(settings, os.environ)), runs, store, clock, lambda: carrier.stopping
+        )
         await held.carry_out(claim, snapshot, execution)
 
-    return carry_out
+    return telemetry.delegate(carry_out)
 
 
 def _late() -> "tuple[type[Sessions], type[Registry]]":
@@ -133,8 +142,9 @@ def _late() -> "tuple[type[Sessions], type[Registry]]":
     return Sessions, Registry
 
 
-def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
+def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids, telemetry: Telemetry = UNWATCHED) -> App:
     """Put an application together over an open store; it runs no worker."""
+    store = telemetry.store(store)
     capabilities = built_in(settings.capabilities, os.environ)
     library = Library(settings.sops_dir, lambda: surroundings(settings, capabilities))
     carrier = Embedded(store, clock, lease_s=settings.lease_s)
@@ -146,8 +156,9 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
 
     runs = over(store)
     inbox = InboxAddress(settings.serving.public_url)
-    delivery = Delivery(settings.notices, Means(os.environ, settings.root, clock.now))
+    delivery = telemetry.notifier(Delivery(settings.notices, Means(os.environ, settings.root, clock.now)))
     outbox = Outbox(settings, store, transitions, delivery, clock.now, inbox.of_gate)
+    delegate = _delegate(settings, runs, store, clock, carrier, telemetry)
     return App(
         settings,
         library,
@@ -155,11 +166,12 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids) -> App:
         runs,
         capabilities,
         carrier,
-        Driver(runs, store, capabilities, _delegate(settings, runs, store, clock, carrier), tell=outbox.perform),
+        Driver(runs, store, telemetry.capabilities(capabilities), delegate, tell=outbox.perform),
         clock,
         inbox,
         outbox,
         runs_of=lambda caller: over(OwnStore(store, caller)),
+        telemetry=telemetry,
     )
 
 
@@ -169,23 +181,31 @@ async def open_app(
     *,
     worker: bool = True,
     announce: bool = False,
+    log_level: str = "warning",
     clock: Clock | None = None,
     ids: Ids | None = None,
 ) -> AsyncIterator[App]:
     """Open a workspace: its settings, its store, and (with `worker`) whoever performs its effects.
 
-    With `announce` the log tells which notices cannot be delivered as things stand.
+    With `announce` this is a server: its log is set up (from `log_level` on, unless the settings name one), spans
+    and metrics are made and sent where that is configured, and the log tells which notices cannot be delivered.
 
-    Raises `InvalidConfig` for a `procedo.toml` that cannot be used, and `StoreError` when the record cannot
-    be kept; there is no fallback to memory.
+    Raises `InvalidConfig` for a `procedo.toml` that cannot be used, `StoreError` when the record cannot be kept
+    (there is no fallback to memory), and `Refused` when telemetry is configured and cannot be sent.
     """
     settings = load(workspace)
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
+        watched = observe(settings, os.environ) if announce else None
+        if watched is not None:
+            log_to_stderr(settings.logging.format, settings.logging.level or log_level, watched.ids_of_span)
+            stack.callback(say, SERVER_ENDED, {"workspace": str(settings.root)})
         store = await SqliteStore.open(settings.data_dir / STORE_FILE)
         stack.push_async_callback(store.close)
-        app = assemble(settings, store, clock, ids or RandomIds())
+        app = assemble(settings, store, clock, ids or RandomIds(), watched or UNWATCHED)
         await app.carrier.install()
+        if watched is not None:
+            await stack.enter_async_context(watched.running(app.store, clock))
         if announce:
             app.outbox.announce()
         if not worker:
@@ -193,7 +213,7 @@ async def open_app(
             return
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(app.carrier.run_worker, app.driver.perform)
+            group.start_soon(app.carrier.run_worker, app.telemetry.performer(app.driver.perform))
             try:
                 yield app
             # What fails in the caller's block leaves as itself, and not inside the group's own error.

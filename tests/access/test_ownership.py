@@ -45,8 +45,8 @@ def at(principal: Principal) -> Surface:
 # What the operators' doors alone may call; `OwnRuns` has none of it.
 OPERATORS_ONLY = {
     "claim_job", "drop_login", "due_runs", "finish_job", "jobs_waiting", "login", "next_job_at", "owned",
-    "owned_counts", "owner", "postpone_job", "prune", "put_login", "put_owner", "put_session", "put_telling", "put_token",
-    "renew_job", "run_ids", "spent_since", "take_action", "token", "tokens",
+    "owned_counts", "owner", "postpone_job", "prune", "put_login", "put_owner", "put_session", "put_telling",
+    "put_token", "renew_job", "run_ids", "spent_since", "take_action", "token", "tokens",
 }  # fmt: skip
 
 

@@ -195,8 +195,8 @@ def test_procedures_may_lie_anywhere(
             "procedo.toml:2: error[unknown-key]: unknown key 'sops' at the top of the file (did you mean 'sop'?)",
         ),
         (
-            "[telemetry]\n",
-            "procedo.toml:1: error[unknown-key]: unknown key 'telemetry' at the top of the file"
+            "[metrics]\n",
+            "procedo.toml:1: error[unknown-key]: unknown key 'metrics' at the top of the file"
             " (known here: ",
         ),
         (

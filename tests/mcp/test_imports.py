@@ -22,8 +22,8 @@ PROBE = """
 import asyncio, json, sys
 from pathlib import Path
 from procedo.app import open_app
-from procedo.surfaces.mcp.stdio import log_to_stderr
 from procedo.surfaces.mcp.server import build_server
+from procedo.telemetry.logs import log_to_stderr
 
 async def main():
     async with open_app(Path(sys.argv[1])) as app:

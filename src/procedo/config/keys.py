@@ -10,6 +10,7 @@ from procedo.config.agent_keys import AGENT_KEYS
 from procedo.config.key import Key
 from procedo.config.notice_keys import NOTICE_KEYS
 from procedo.config.serving_keys import SERVING_KEYS
+from procedo.config.telemetry_keys import TELEMETRY_KEYS
 from procedo.core.approval import OnExpiry
 from procedo.core.model import Json, Mode
 
@@ -81,6 +82,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(_SHELL, "max_output_bytes", forms.count(1, 16_777_216), 16_384, "What is kept of each output, in bytes."),
     Key(_SHELL, "cwd", forms.folder(), ".", "Where commands start: a folder of the workspace."),
     *SERVING_KEYS,
+    *TELEMETRY_KEYS,
     Key("worker", "lease", forms.duration(1, 3600), 10.0, "How long a worker holds work without renewing."),
     *AGENT_KEYS,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from procedo.config.document import FILE_NAME, Document, read
 from procedo.config.notices import notices
 from procedo.config.serving import serving
 from procedo.config.settings import Settings
+from procedo.config.telemetry import logging_settings, telemetry_settings
 from procedo.core.admission import Limits
 from procedo.core.model import Mode
 from procedo.errors import InvalidConfig
@@ -80,6 +81,8 @@ def _settings(root: Path, document: Document) -> Settings:
         agents=agents(root, document, known, document.value("procedo", "host_agent")),
         serving=serving(root, document),
         notices=notices(document),
+        telemetry=telemetry_settings(document),
+        logging=logging_settings(document),
     )
 
 

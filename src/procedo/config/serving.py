@@ -30,11 +30,15 @@ class OAuthSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """How the HTTP server is reached. `public_url` is its address from outside, None when that is its own."""
+    """How the HTTP server is reached. `public_url` is its address from outside, None when that is its own.
+
+    `open_metrics`: /metrics wants no token of callers on this machine.
+    """
 
     public_url: str | None = None
     allowed_origins: tuple[str, ...] = ()
     oauth: OAuthSettings | None = None
+    open_metrics: bool = False
 
 
 def serving(root: Path, document: Document) -> ServingSettings:
@@ -43,6 +47,7 @@ def serving(root: Path, document: Document) -> ServingSettings:
         public_url=document.value(_HTTP, "public_url"),
         allowed_origins=document.value(_HTTP, "allowed_origins"),
         oauth=_oauth(root, document) if ("http", "oauth") in document.tables else None,
+        open_metrics=document.value(_HTTP, "open_metrics"),
     )
 
 

@@ -73,6 +73,13 @@ SERVING_KEYS: Final = (
         (),
         "Other web pages whose scripts may call the MCP endpoint.",
     ),
+    Key(
+        _SERVED,
+        "open_metrics",
+        forms.flag(),
+        False,
+        "Whether /metrics answers without a token; only where the server listens on this machine alone.",
+    ),
     Key(_OAUTH, "issuer", address("web address", path=True), None, "Who issues the tokens.", required=True),
     Key(
         _OAUTH,

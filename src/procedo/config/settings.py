@@ -8,6 +8,7 @@ from procedo.config.agent_settings import NO_AGENTS, AgentSettings
 from procedo.config.capability_settings import CapabilitySettings
 from procedo.config.notices import NO_NOTICES, NoticeSettings
 from procedo.config.serving import ServingSettings
+from procedo.config.telemetry import LoggingSettings, TelemetrySettings
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, Policy
 from procedo.core.model import Mode
@@ -23,7 +24,8 @@ class Settings:
     name, the built-in `human` included; `default_policy` is for gates that name none, and `break_glass` names the
     people who may decide alone in an emergency. `max_value_bytes` bounds each input and output of a run; `lease_s`
     is how long a worker holds work without renewing, in seconds.
-    `serving` says how `serve --http` is reached, `notices` how people are told about gates.
+    `serving` says how `serve --http` is reached, `notices` how people are told about gates, `telemetry` and `logging`
+    what a server tells about itself.
     """
 
     root: Path
@@ -41,3 +43,5 @@ class Settings:
     agents: AgentSettings = NO_AGENTS
     serving: ServingSettings = field(default_factory=ServingSettings)
     notices: NoticeSettings = NO_NOTICES
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)

@@ -1,5 +1,7 @@
 """One ASGI application out of its parts: health, console, MCP."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from starlette.applications import Starlette
@@ -66,12 +68,18 @@ class OpenDoor:
 
 
 class Front:
-    """Sends each request to its part; what no part knows goes to MCP, which also owns the start and the end."""
+    """Sends each request to its part; what no part knows goes to MCP, which also owns the start and the end.
 
-    def __init__(self, mcp: ASGIApp, page: ASGIApp, health: Health) -> None:
+    `beside` are further parts by their whole path.
+    """
+
+    def __init__(
+        self, mcp: ASGIApp, page: ASGIApp, health: Health, beside: Mapping[str, ASGIApp] = MappingProxyType({})
+    ) -> None:
         self._mcp = mcp
         self._page = page
         self._health = health
+        self._beside = beside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan."""
@@ -80,6 +88,8 @@ class Front:
             await self._mcp(scope, receive, send)
         elif path in ("/health", "/ready"):
             await self._health(scope, receive, send)
+        elif path in self._beside:
+            await self._beside[path](scope, receive, send)
         elif any(path == place or path.startswith(f"{place}/") for place in PLACES):
             await self._page(scope, receive, send)
         elif path == "/":

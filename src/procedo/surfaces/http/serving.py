@@ -25,13 +25,18 @@ from procedo.ports import Clock
 from procedo.surfaces.http.addresses import Addresses, is_loopback, listen
 from procedo.surfaces.http.door import BoundApp, HttpDoor
 from procedo.surfaces.http.front import Front, Health, OpenDoor, guarded
+from procedo.surfaces.http.metrics import METRICS_PATH, MetricsPage, check_open
 from procedo.surfaces.http.oauth import OAuth, keys_of
 from procedo.surfaces.http.verifier import Verifier
 from procedo.surfaces.mcp.callers import Whole
 from procedo.surfaces.mcp.server import build_server
-from procedo.surfaces.mcp.stdio import log_to_stderr
 from procedo.surfaces.web.code import TerminalCode
+from procedo.surfaces.web.protection import hosts_of
 from procedo.surfaces.web.site import ConsoleApp, console
+from procedo.telemetry.lines import SERVER_STARTED
+from procedo.telemetry.logbook import say
+from procedo.telemetry.logs import log_to_stderr
+from procedo.telemetry.observing import Telemetry, installed_version
 
 __all__ = ["DEFAULT_PORT", "Desk", "HttpApp", "beside", "build", "http_server", "serve_http"]
 
@@ -42,6 +47,10 @@ _GRACE_S: Final = 3
 
 class HttpApp(ConsoleApp, BoundApp, Whole, Protocol):
     """What the server needs of the application."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Who watches it."""
 
 
 A = TypeVar("A", bound=ConsoleApp)
@@ -115,6 +124,7 @@ async def build(
 ) -> Front:
     """The whole application as ASGI. Raises `Refused` when it would be open to a network."""
     protected = await _protected(app, host)
+    check_open(app.settings.serving.open_metrics, host)
     oauth = app.settings.serving.oauth
     verifier = None
     if protected:
@@ -131,7 +141,21 @@ async def build(
     mcp: ASGIApp = server.streamable_http_app(
         streamable_http_path=MCP_PATH, transport_security=addresses.security, host=host
     )
-    return Front(mcp if protected else OpenDoor(mcp, app.tokens), guarded(pages, addresses.origins), Health(app.store))
+    numbers = MetricsPage(
+        lambda: app.telemetry.page(app.store, app.clock),
+        app.tokens,
+        verifier,
+        hosts_of(addresses.origins),
+        open_local=app.settings.serving.open_metrics,
+        resource=None if oauth is None else oauth.resource,
+        scopes=() if oauth is None else oauth.required_scopes,
+    )
+    return Front(
+        mcp if protected else OpenDoor(mcp, app.tokens),
+        guarded(pages, addresses.origins),
+        Health(app.store),
+        {METRICS_PATH: numbers},
+    )
 
 
 async def _serve(
@@ -159,6 +183,8 @@ async def _serve(
                 signal.signal(getattr(signal, name), lambda n, _: loop.call_soon_threadsafe(stop, n))
         desk.say(f"procedo: MCP at {addresses.origin}{MCP_PATH}, inbox at {addresses.origin}/inbox")
         code.renew()
+        workspace, address = str(app.settings.root), f"{addresses.origin}{MCP_PATH}"
+        say(SERVER_STARTED, {"address": address, "workspace": workspace, "version": installed_version()})
         await server.serve(sockets=[sock])
     return 128 + ended[0] if ended else 0
 

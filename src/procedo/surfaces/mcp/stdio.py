@@ -9,27 +9,26 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from procedo.telemetry.lines import SERVER_STARTED
+from procedo.telemetry.logbook import say
+from procedo.telemetry.logs import log_to_stderr
+from procedo.telemetry.observing import installed_version
+
 if TYPE_CHECKING:
     from procedo.surfaces.mcp.callers import Whole
 
-__all__ = ["log_to_stderr", "serve_stdio"]
+__all__ = ["serve_stdio"]
 
 _GRACE_S: Final = 5.0
 """How long cleaning up may take after a signal."""
 _PARENT_EVERY_S: Final = 2.0
 _HANGUP: Final = 1
-
-
-def log_to_stderr() -> None:
-    """Send every log line to standard error: standard output belongs to the protocol."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
 
 @dataclass(slots=True)
@@ -74,6 +73,7 @@ async def _serve(opening: Callable[[], AbstractAsyncContextManager["Whole"]]) ->
     async with opening() as app:
         idle = asyncio.Event()
         server = build_server(app, closed=idle.set)
+        say(SERVER_STARTED, {"address": "stdio", "workspace": str(app.settings.root), "version": installed_version()})
         serving = asyncio.create_task(server.run_stdio_async())
         asked = asyncio.create_task(stop.asked.wait())
         await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)

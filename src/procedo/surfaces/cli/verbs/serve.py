@@ -74,7 +74,10 @@ def _serve_http(call: Call, workspace: Path) -> int:
 
     port = DEFAULT_PORT if call["port"] is None else call["port"]
     return serve_http(
-        lambda: open_app(workspace, announce=True), _desk(call), host=call["host"] or "127.0.0.1", port=port
+        lambda: open_app(workspace, announce=True, log_level="info"),
+        _desk(call),
+        host=call["host"] or "127.0.0.1",
+        port=port,
     )
 
 

@@ -1,0 +1,309 @@
+"""Puts the watchers of a server together, and wraps what they look at. `UNWATCHED` wraps nothing.
+
+The composition root asks one of the two for every part that is looked at, so nothing else knows of telemetry.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from procedo.config.settings import Settings
+from procedo.core.state import Execution
+from procedo.errors import StoreError
+from procedo.ports import (
+    Capabilities,
+    Capability,
+    CapabilityCall,
+    Claim,
+    Clock,
+    Notice,
+    Notifier,
+    OutcomeUnknown,
+    Store,
+)
+from procedo.telemetry import instruments, lines
+from procedo.telemetry.counting import Counting, sampled
+from procedo.telemetry.happenings import Watcher
+from procedo.telemetry.logbook import Logbook, say
+from procedo.telemetry.meters import Meters
+from procedo.telemetry.spans import CAPABILITY, JOB, NO_SPANS, NOTICE, SESSION, Spans, Value
+from procedo.telemetry.switch import check_installed, wanted
+
+if TYPE_CHECKING:
+    from procedo.agents.ports import Workbench
+    from procedo.telemetry.exporting import Exporting
+
+__all__ = ["UNWATCHED", "Telemetry", "Watched", "installed_version", "observe"]
+
+_log: Final = logging.getLogger("procedo.telemetry")
+_SAMPLE_S: Final = 15.0
+
+Perform: TypeAlias = Callable[[Claim], Awaitable[None]]
+CarryOut: TypeAlias = Callable[[Claim, Any, Execution], Any]
+
+
+class Telemetry(Protocol):
+    """What the composition root wraps its parts with."""
+
+    def store(self, store: Store) -> Store:
+        """The store."""
+
+    def capabilities(self, capabilities: Capabilities) -> Capabilities:
+        """The capabilities that the server itself calls."""
+
+    def notifier(self, notifier: Notifier) -> Notifier:
+        """Whoever delivers notices."""
+
+    def performer(self, perform: Perform) -> Perform:
+        """Whoever performs claimed effects."""
+
+    def delegate(self, carry_out: CarryOut) -> CarryOut:
+        """Whoever carries out executions of agents."""
+
+    def workbench(self, workbench: "Workbench") -> "Workbench":
+        """The agents' workbench."""
+
+    async def page(self, store: Store, clock: Clock) -> str:
+        """The numbers as they are now, for Prometheus. Raises `StoreError`."""
+
+
+class _Unwatched:
+    def store(self, store: Store) -> Store:
+        return store
+
+    def capabilities(self, capabilities: Capabilities) -> Capabilities:
+        return capabilities
+
+    def notifier(self, notifier: Notifier) -> Notifier:
+        return notifier
+
+    def performer(self, perform: Perform) -> Perform:
+        return perform
+
+    def delegate(self, carry_out: CarryOut) -> CarryOut:
+        return carry_out
+
+    def workbench(self, workbench: "Workbench") -> "Workbench":
+        return workbench
+
+    async def page(self, store: Store, clock: Clock) -> str:
+        samples = await store.read(lambda reader: sampled(reader, clock.now()))
+        return Meters(samples=samples).page()
+
+
+UNWATCHED: Final[Telemetry] = _Unwatched()
+
+
+def observe(settings: Settings, environ: Mapping[str, str]) -> "Watched":
+    """The watchers of a server. Raises `Refused` when telemetry is configured and cannot be sent."""
+    meters = Meters()
+    asked = wanted(settings.telemetry, environ)
+    if asked is None:
+        return Watched(meters)
+    check_installed()
+    from procedo.telemetry.exporting import Exporting
+
+    sending = Exporting(asked, meters, installed_version())
+    return Watched(meters, sending.tracing or NO_SPANS, sending, settings.telemetry.interval_s)
+
+
+def installed_version() -> str:
+    """The version of this package."""
+    try:
+        return version("procedo")
+    except PackageNotFoundError:
+        # A source tree that was never installed.
+        return "0+source"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Implements `Telemetry` for a server. `sending` None: nothing leaves this process."""
+
+    meters: Meters
+    spans: Spans = NO_SPANS
+    sending: "Exporting | None" = None
+    interval_s: float = _SAMPLE_S
+    _watchers: tuple[Watcher, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        tracing: tuple[Watcher, ...] = () if self.spans is NO_SPANS else (self.spans,)
+        object.__setattr__(self, "_watchers", (*tracing, Counting(self.meters), Logbook()))
+
+    def store(self, store: Store) -> Store:
+        """See `Telemetry.store`."""
+        from procedo.telemetry.watchedstore import WatchedStore
+
+        return WatchedStore(store, self._watchers)
+
+    def capabilities(self, capabilities: Capabilities) -> Capabilities:
+        """See `Telemetry.capabilities`."""
+        return _WatchedCapabilities(capabilities, self.meters, self.spans)
+
+    def notifier(self, notifier: Notifier) -> Notifier:
+        """See `Telemetry.notifier`."""
+        return _WatchedNotifier(notifier, self.spans)
+
+    def performer(self, perform: Perform) -> Perform:
+        """See `Telemetry.performer`."""
+
+        async def watched(claim: Claim) -> None:
+            job, done = claim.job, False
+            execution = job.subject if job.kind in _OF_EXECUTIONS else None
+            attributes: dict[str, Value | None] = {
+                "procedo.job.kind": job.kind,
+                "procedo.job.attempt": claim.attempts,
+                "procedo.run.id": job.run_id,
+                "procedo.execution.id": execution,
+            }
+            if claim.attempts > 1:
+                say(
+                    lines.JOB_RETAKEN,
+                    {"run": job.run_id, "execution": execution, "kind": job.kind, "attempt": claim.attempts},
+                )
+            try:
+                with self.spans.open(JOB, job.kind, attributes, job=job.id):
+                    await perform(claim)
+                done = True
+            finally:
+                self.meters.add(instruments.JOBS, 1, job.kind, "done" if done else "put_off")
+
+        return watched
+
+    def delegate(self, carry_out: CarryOut) -> CarryOut:
+        """See `Telemetry.delegate`."""
+
+        async def watched(claim: Claim, snapshot: Any, execution: Execution) -> None:
+            run = snapshot.run
+            attributes = {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": execution.agent,
+                "gen_ai.conversation.id": f"{run.id}:{execution.id}",
+                "procedo.run.id": run.id,
+                "procedo.execution.id": execution.id,
+                "procedo.sop": run.sop,
+            }
+            with self.spans.open(SESSION, execution.agent, attributes):
+                await carry_out(claim, snapshot, execution)
+
+        return watched
+
+    def workbench(self, workbench: "Workbench") -> "Workbench":
+        """See `Telemetry.workbench`."""
+        if self.spans is NO_SPANS:
+            return workbench
+        from procedo.telemetry.workbench import TracedWorkbench
+
+        return TracedWorkbench(workbench, self.spans)
+
+    def ids_of_span(self) -> Mapping[str, str]:
+        """The ids of the span of this task, for log lines; nothing where no spans are made."""
+        if self.sending is None or self.sending.tracing is None:
+            return {}
+        return self.sending.tracing.ids()
+
+    async def page(self, store: Store, clock: Clock) -> str:
+        """See `Telemetry.page`."""
+        await self._sample(store, clock)
+        return self.meters.page()
+
+    async def _sample(self, store: Store, clock: Clock) -> None:
+        self.meters.samples = await store.read(lambda reader: sampled(reader, clock.now()))
+
+    @asynccontextmanager
+    async def running(self, store: Store, clock: Clock) -> AsyncIterator[None]:
+        """While the block runs the numbers of the store are sent, too; at its end what is left is sent."""
+        if self.sending is None:
+            yield
+            return
+        sampling = asyncio.create_task(self._sampling(store, clock))
+        try:
+            yield
+        finally:
+            sampling.cancel()
+            with suppress(asyncio.CancelledError):
+                await sampling
+            await self.sending.close()
+
+    async def _sampling(self, store: Store, clock: Clock) -> None:
+        while True:
+            try:
+                await self._sample(store, clock)
+            except StoreError as error:
+                if error.code == "store_closed":
+                    return
+                _log.warning("the store gives no numbers at the moment: %s", error)
+            await clock.sleep(min(self.interval_s, _SAMPLE_S))
+
+
+_OF_EXECUTIONS: Final = ("perform", "verify")
+
+
+class _WatchedCapabilities:
+    """Implements `Capabilities`; what it hands out is watched."""
+
+    def __init__(self, inner: Capabilities, meters: Meters, spans: Spans) -> None:
+        self._inner = inner
+        self._meters = meters
+        self._spans = spans
+
+    def get(self, capability_id: str) -> Capability | None:
+        """See `Capabilities.get`."""
+        found = self._inner.get(capability_id)
+        return None if found is None else self._watched(found)
+
+    def all(self) -> tuple[Capability, ...]:
+        """See `Capabilities.all`."""
+        return tuple(self._watched(one) for one in self._inner.all())
+
+    def _watched(self, one: Capability) -> Capability:
+        async def run(call: CapabilityCall) -> Any:
+            attributes = {
+                "procedo.capability": one.id,
+                "procedo.run.id": call.run_id,
+                "procedo.execution.id": call.execution_id,
+            }
+            outcome = "interrupted"
+            try:
+                with self._spans.open(CAPABILITY, one.id, attributes) as span:
+                    try:
+                        result = await one.run(call)
+                        outcome = "success"
+                    except OutcomeUnknown:
+                        raise
+                    except Exception:
+                        outcome = "failed"
+                        raise
+                    finally:
+                        span.set({"procedo.outcome": outcome})
+                    return result
+            finally:
+                self._meters.add(instruments.CAPABILITIES, 1, one.id, outcome)
+
+        return replace(one, run=run)
+
+
+class _WatchedNotifier:
+    """Implements `Notifier`."""
+
+    def __init__(self, inner: Notifier, spans: Spans) -> None:
+        self._inner = inner
+        self._spans = spans
+
+    def objections(self) -> Mapping[str, str]:
+        """See `Notifier.objections`."""
+        return self._inner.objections()
+
+    async def deliver(self, notice: Notice) -> None:
+        """See `Notifier.deliver`."""
+        with self._spans.open(NOTICE, notice.route, {"procedo.notice.route": notice.route}) as span:
+            outcome = "failed"
+            try:
+                await self._inner.deliver(notice)
+                outcome = "success"
+            finally:
+                span.set({"procedo.outcome": outcome})
