@@ -124,9 +124,9 @@ async def test_a_job_waits_until_it_is_due(store: Store, made: Callable[[], Carr
     carrier, worker = made(), Worker()
     async with working(carrier, worker.perform):
         await emit(store, carrier, replace(JOB, id="late", due_at=NOW + timedelta(seconds=60)))
+        await clock.until_sleeping(60)
         await emit(store, carrier, replace(JOB, id="now"))
         await worker.until(done=1)
-        await clock.until_sleeping(60)
         await clock.move(59)
         await clock.until_sleeping(1)
         assert worker.done == ["now"]
