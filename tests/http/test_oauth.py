@@ -17,6 +17,7 @@ from mcp_host import User, only, says
 from procedo.config.serving import OAuthSettings
 from procedo.core.access import Access, Role
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import Reach
 from procedo.surfaces.http.oauth import Bearer, OAuth, keys_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("oauth")]
@@ -84,6 +85,41 @@ async def test_a_good_token_opens_what_its_scopes_say() -> None:
 
 async def test_a_token_signed_on_a_curve_is_good_too() -> None:
     assert await Issuer().oauth().verify(signed(CURVE, "curve", "ES256")) is not None
+
+
+SCOPES = "procedo:operate"
+LIMITS: dict[str, tuple[dict[str, Any], tuple[Reach, ...]]] = {
+    "none": ({"scope": SCOPES}, ()),
+    "an empty claim": ({"procedo": {}}, ()),
+    "a scope": ({"scope": f"{SCOPES} procedo:sop:refund*"}, (Reach(("refund*",), None),)),
+    "scopes": (
+        {"scope": f"{SCOPES} procedo:sop:a procedo:sop:b procedo:agent:reviewer"},
+        (Reach(("a", "b"), ("reviewer",)),),
+    ),
+    "a claim": ({"procedo": {"sops": ["close account"], "agents": []}}, (Reach(("close account",), ()),)),
+    "both": (
+        {"scope": f"{SCOPES} procedo:sop:a*", "procedo": {"agents": ["x"]}},
+        (Reach(("a*",), None), Reach(None, ("x",))),
+    ),
+}
+
+
+@pytest.mark.requirement("reach")
+@pytest.mark.parametrize(("claims", "expected"), LIMITS.values(), ids=LIMITS)
+async def test_scopes_and_a_claim_limit_what_a_token_reaches(
+    claims: dict[str, Any], expected: tuple[Reach, ...]
+) -> None:
+    found = await Issuer().oauth().verify(signed(**claims))
+    assert found is not None
+    assert (found.access.reach, Role.OPERATE in found.access.roles) == (expected, True)
+
+
+@pytest.mark.requirement("reach")
+@pytest.mark.parametrize("claim", [None, 7, "a", ["a"], {"sops": "a"}, {"sops": [7]}, {"sop": ["a"]}, {"agents": [""]}])
+async def test_a_token_whose_limits_cannot_be_read_opens_nothing(claim: Any) -> None:
+    payload = jwt.decode(signed(), options={"verify_signature": False})
+    token = jwt.encode({**payload, "procedo": claim}, KEY, algorithm="RS256", headers={"kid": "one"})
+    assert await Issuer().oauth().verify(token) is None
 
 
 BAD: dict[str, Callable[[], str]] = {

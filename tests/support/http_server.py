@@ -17,6 +17,7 @@ from mcp_host import ALL, Host, User, workspace
 from procedo.app import App, open_app
 from procedo.core.access import Role
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.core.reach import UNLIMITED, Reach
 from procedo.ports import Clock
 from procedo.surfaces.http.addresses import Addresses, listen
 from procedo.surfaces.http.serving import build, http_server
@@ -53,7 +54,14 @@ class Served:
         async with httpx2.AsyncClient(base_url=self.origin, headers=headers, timeout=BOUND_S, trust_env=False) as http:
             yield http
 
-    async def token(self, subject: str, *roles: str, kind: str = "human", lifetime_s: float | None = None) -> str:
+    async def token(
+        self,
+        subject: str,
+        *roles: str,
+        kind: str = "human",
+        lifetime_s: float | None = None,
+        reach: Reach = UNLIMITED,
+    ) -> str:
         """A token's secret."""
         issued = await self.app.tokens.create(
             f"{subject}-{len(await self.app.tokens.list())}",
@@ -62,6 +70,7 @@ class Served:
             kind=PrincipalKind(kind),
             roles=[Role(role) for role in roles],
             lifetime_s=lifetime_s,
+            reach=reach,
         )
         return issued.secret
 
