@@ -1,6 +1,7 @@
 """The MCP server of one application: its tools, resources and prompts, and what clients are told about it."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -22,8 +23,9 @@ from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
 from procedo.surfaces.mcp.handlers import install
 from procedo.surfaces.mcp.news import News
 from procedo.surfaces.mcp.picture import DRAWN, META, RunPicture
+from procedo.surfaces.mcp.refusals import Refusals
 from procedo.surfaces.mcp.runtasks import RunTasks
-from procedo.surfaces.mcp.secret import request_state_key
+from procedo.surfaces.mcp.secret import state_keys
 from procedo.surfaces.mcp.strict import StrictTool, told
 from procedo.surfaces.mcp.tasks import Tasks, TaskSource
 from procedo.surfaces.mcp.tools import TOOLS, run_reply
@@ -153,8 +155,9 @@ def build_server(
         lifespan=lifespan,
         token_verifier=verifier,
         auth=auth,
-        request_state_security=RequestStateSecurity(keys=[request_state_key(app.settings.data_dir)]),
+        request_state_security=RequestStateSecurity(codec=state_keys(app.settings, os.environ)),
         log_level="WARNING",
+        middleware=[Refusals()],
         subscriptions=bus,
         extensions=[Tasks([RunTasks(app), *tasks]), RunPicture()],
     )
