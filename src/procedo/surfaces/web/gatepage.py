@@ -18,13 +18,13 @@ from procedo.surfaces.web.logins import Visitor
 from procedo.surfaces.web.standing import standing, status_words
 from procedo.surfaces.web.words import When, blocks, shown, when, written
 
-__all__ = ["gate_page", "gate_version", "previous"]
+__all__ = ["KINDS", "gate_outcome", "gate_page", "gate_version", "previous"]
 
 _WHOLE: Final = 1_000_000_000
 _LONGEST_RESULT: Final = 4_000
 _DECIDED, _ENDED, _BEGUN = range(3)
 """What happens at the same moment follows in this order; what is still open comes last."""
-_KINDS: Final[Mapping[str, str]] = {
+KINDS: Final[Mapping[str, str]] = {
     "approval": "approval before a step",
     "checkpoint": "checkpoint",
     "tool_call": "approval of a tool call",
@@ -64,7 +64,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "version": gate_version(gate),
         "watches": gate.id,
         "gate": gate,
-        "kind": _KINDS[gate.kind],
+        "kind": KINDS[gate.kind],
         "asks": shown(what_is_asked(gate)),
         "blocks": blocks(masked(gate.content)),
         "difference": () if before is None else difference(masked(before), masked(gate.content)),
@@ -85,7 +85,7 @@ def gate_page(found: OpenGate, history: History, visitor: Visitor, now: datetime
         "choices": choices(snapshot, gate, visitor) if gate.open and reason is None else (),
         "may_last": gate.kind is GateKind.TOOL_CALL,
         "amends": amendable(snapshot, gate) if gate.open and reason is None else None,
-        "outcome": _outcome(gate, visitor, now),
+        "outcome": gate_outcome(gate, visitor, now),
         "standing": standing(snapshot),
         "happenings": tuple(_happenings(history, snapshot, now)),
         "inputs": blocks(masked(run.inputs)),
@@ -99,7 +99,7 @@ def _changes(gate: Gate, field: str | None) -> tuple[Line, ...]:
     return difference(masked(gate.content), masked({**gate.content, field: gate.value}))
 
 
-def _outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] | None:
+def gate_outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] | None:
     """How a gate ended, or None while it is open."""
     if gate.open:
         return None

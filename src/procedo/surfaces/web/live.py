@@ -13,6 +13,8 @@ __all__ = ["Streams"]
 
 _MOST: Final = 100
 _BEAT_S: Final = 15.0
+_REST_S: Final = 0.2
+"""The shortest time between two versions: a store that many write to does not keep every open page busy."""
 _BEATS: Final = 40
 """After that many beats a stream ends, and the browser opens another one."""
 
@@ -53,6 +55,8 @@ class Streams:
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({change, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not stop.done():
+                await asyncio.wait({stop}, timeout=_REST_S)
         finally:
             for task in (change, stop):
                 task.cancel()

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from procedo.surfaces.web import cataloguepages, inboxpages, startform
+from procedo.surfaces.drawing import STYLE
+from procedo.surfaces.web import cataloguepages, inboxpages, runpages, startform
 from procedo.surfaces.web.code import TerminalCode
 from procedo.surfaces.web.doors import BASE, Cookie, Doors
 from procedo.surfaces.web.frame import ConsoleApp, Frame
@@ -25,10 +26,11 @@ PLACES: Final = (BASE, "/runs", "/catalogue")
 """Every path of the console is one of these or lies below one of them."""
 _GROUPS: Final[tuple[Callable[[Frame], list[Route]], ...]] = (
     inboxpages.routes,
+    runpages.routes,
     startform.routes,
     cataloguepages.routes,
 )
-_FILES: Final = ("console.css", "catalogue.css", "live.js", "icon.svg")
+_FILES: Final = ("console.css", "catalogue.css", "runs.css", "live.js", "icon.svg")
 
 
 def console(
@@ -41,13 +43,16 @@ def console(
     doors = Doors(logins, pages, Cookie.at(origin), Throttle(now))
     frame = Frame(app, pages, doors, Streams(app.store, stopping or asyncio.Event()))
     files = [Route(f"{BASE}/{name}", _file(name), methods=["GET"]) for name in _FILES]
+    files.append(Route(f"{BASE}/drawing.css", _sent(STYLE.encode(), "text/css"), methods=["GET"]))
     return [*files, *doors.routes(), *(route for group in _GROUPS for route in group(frame))]
 
 
 def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
     content = (resources.files("procedo.surfaces.web") / "static" / name).read_bytes()
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return _sent(content, mimetypes.guess_type(name)[0] or "application/octet-stream")
 
+
+def _sent(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:
     async def answer(_: Request) -> Response:
         return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
 

@@ -1,5 +1,5 @@
-// Keeps an open page up to date. Everything works without it: the list reloads by itself, and a decision is
-// checked by the server against what was shown.
+// Keeps an open page up to date. Everything works without it: lists reload by themselves, and whatever is sent is
+// checked by the server against how things stand.
 "use strict";
 
 (() => {
@@ -7,33 +7,88 @@
   if (!main || !("EventSource" in window)) return;
   const announce = document.getElementById("announce");
   const source = new EventSource(main.dataset.events);
+  let latest = main.dataset.version;
+  let renewing = false;
 
-  async function renewList(version) {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (!answer.ok || answer.redirected) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page.getElementById("gates");
-    const old = document.getElementById("gates");
-    if (!fresh || !old) return;
-    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    old.replaceWith(document.adoptNode(fresh));
-    if (focused) {
-      const again = [...fresh.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused);
-      if (again) again.focus();
+  // What is told apart by itself in a part that is put in anew: by its id, by where it leads, by what it opens.
+  function sign(element) {
+    if (element.id) return (within) => within.querySelector(`#${CSS.escape(element.id)}`);
+    const details = element.closest("details[id]");
+    if (element.tagName === "SUMMARY" && details) {
+      return (within) => within.querySelector(`#${CSS.escape(details.id)} > summary`);
     }
-    document.title = page.title;
-    main.dataset.version = version;
-    announce.textContent = "The list has changed.";
+    const href = element.getAttribute("href");
+    return (within) => [...within.querySelectorAll("a")].find((link) => link.getAttribute("href") === href);
+  }
+
+  function selecting(old) {
+    const selection = document.getSelection();
+    return Boolean(selection) && !selection.isCollapsed && old.contains(selection.anchorNode);
+  }
+
+  function put(old, fresh) {
+    const focused = old.contains(document.activeElement) ? sign(document.activeElement) : null;
+    const opened = new Map([...old.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
+    const scrolled = [...old.querySelectorAll("[id]")].filter((one) => one.scrollTop || one.scrollLeft)
+      .map((one) => [one.id, one.scrollTop, one.scrollLeft]);
+    const anchor = [...old.querySelectorAll("[id]")].find((one) => one.getBoundingClientRect().top >= 0);
+    const top = anchor ? anchor.getBoundingClientRect().top : 0;
+    old.replaceWith(document.adoptNode(fresh));
+    for (const one of fresh.querySelectorAll("details[id]")) if (opened.has(one.id)) one.open = opened.get(one.id);
+    for (const [id, down, across] of scrolled) {
+      const one = document.getElementById(id);
+      if (one) [one.scrollTop, one.scrollLeft] = [down, across];
+    }
+    const again = anchor ? document.getElementById(anchor.id) : null;
+    if (again && window.scrollY) window.scrollBy({ top: again.getBoundingClientRect().top - top, behavior: "instant" });
+    const found = focused && focused(fresh);
+    if (found) found.focus({ preventScroll: true });
+    if (fresh.dataset.live) announce.textContent = fresh.dataset.live;
+  }
+
+  async function fetched() {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!answer.ok || answer.redirected) return null;
+    return new DOMParser().parseFromString(await answer.text(), "text/html");
+  }
+
+  async function renew() {
+    if (renewing) return;
+    renewing = true;
+    try {
+      for (let wanted = null; latest !== wanted && latest !== main.dataset.version; ) {
+        wanted = latest;
+        const page = await fetched();
+        const given = page && page.querySelector("main[data-version]");
+        if (!given) return;
+        const parts = [...document.querySelectorAll("[data-live]")];
+        if (parts.some(selecting)) {
+          document.addEventListener("selectionchange", renew, { once: true });
+          return;
+        }
+        for (const old of parts) {
+          const fresh = page.getElementById(old.id);
+          if (fresh && fresh.outerHTML !== old.outerHTML) put(old, fresh);
+        }
+        document.title = page.title;
+        main.dataset.version = given.dataset.version;
+      }
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error; // the server is away: the stream tells when it is back
+    } finally {
+      renewing = false;
+    }
   }
 
   source.addEventListener("version", (event) => {
-    if (event.data === main.dataset.version) return;
+    latest = event.data;
+    if (latest === main.dataset.version) return;
     const changed = document.getElementById("changed");
     if (main.dataset.watches) {
       changed.hidden = false;
       announce.textContent = "This gate has changed since you opened it.";
     } else {
-      renewList(event.data);
+      renew();
     }
   });
   source.addEventListener("bye", () => {
