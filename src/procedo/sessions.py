@@ -4,26 +4,30 @@ What happens is told to the engine by commands with the claim's fence. An agent 
 is a failed attempt whose record names it as intended and nobody as acting; no model or tool is called.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from procedo.agents.brief import brief_of
 from procedo.agents.contract import Contract
+from procedo.agents.dialogue import unreadable
 from procedo.agents.ending import Ending, PutDown
 from procedo.agents.journal import Journal
 from procedo.agents.ledger import StoreLedger
 from procedo.agents.limits import Limits
 from procedo.agents.ports import Ceiling, Delegation, StepBrief, Workbench
 from procedo.agents.questions import Questions
-from procedo.agents.refusal import NotAssembled
+from procedo.agents.refusal import Cause, NotAssembled, Reason
 from procedo.agents.session import Session
 from procedo.agents.toolcalls import ToolCalls
 from procedo.agents.turns import Turns
 from procedo.core import messages as m
+from procedo.core.model import Json
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.session import SessionRow, SessionState, Transcript
 from procedo.core.state import Execution, Gate, Phase, Run
+from procedo.errors import ProcedoError
 from procedo.ports import Claim, Clock, Store
 from procedo.runs import Runs, Surface
 from procedo.transition import SYSTEM, Snapshot
@@ -31,6 +35,9 @@ from procedo.transition import SYSTEM, Snapshot
 __all__ = ["Sessions"]
 
 _RUNNER: Final = "local"
+_FAULTS: Final = 5
+"""At which try of one activation a fault ends the session; until then it may be the machine's, and pass."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +97,35 @@ class Sessions:
             contract = await self._assembled(work)
             ending = await self._session(work, contract)
         except NotAssembled as error:
-            ending = Ending(SessionState.REFUSED, reason=str(error))
-            journal = await Journal.open(self._store, self._clock, self._row(work), known)
-            await journal.settle("its process ended while it ran")
-            await journal.write(head={"state": ending.state, "reason": ending.reason})
+            ending = await self._closed(work, SessionState.REFUSED, str(error))
+        # It must not come back for ever, because each further try asks the model again.
+        except Exception as error:  # it is logged, and ends the session
+            if claim.attempts < _FAULTS or _is_told(error):
+                raise
+            _log.exception("the session of %s in run %s met a fault again", execution.id, run.id)
+            reason = f"it met a fault {claim.attempts} times ({type(error).__name__}), which the server's log tells"
+            ending = await self._closed(work, SessionState.FAILED, reason)
         if ending.state is not SessionState.PARKED:
             await self._finish(work, ending)
 
+    async def _closed(self, work: _Work, state: SessionState, reason: str) -> Ending:
+        """End a session that cannot go on, from where its rows stand."""
+        known = await self._store.read(lambda reader: reader.session(work.run.id, work.execution.id))
+        journal = await Journal.open(self._store, self._clock, self._row(work), known)
+        await journal.settle("its process ended while it ran")
+        await journal.write(head={"state": state, "reason": reason})
+        return Ending(state, reason=reason)
+
     async def _assembled(self, work: _Work) -> Contract:
-        run, recorded = work.run, work.known.session.contract if work.known is not None else None
+        run, recorded = work.run, None
         brief = brief_of(work.snapshot.sop, run, work.execution)
+        if work.known is not None:
+            recorded = work.known.session.contract
+            if why := unreadable(work.known.messages):
+                raise NotAssembled(work.execution.agent, [Reason(Cause.UNREADABLE, why, "start the step anew")])
         if recorded is not None:
             # A session goes on with the step as it was shown to it, whatever happened beside it since.
-            brief = StepBrief(recorded["seed"]["context"], brief.scope, brief.output_schema)
+            brief = StepBrief(_shown(recorded, brief.text), brief.scope, brief.output_schema)
         return await self._workbench.assemble(
             work.execution.agent,
             surface=Surface(run.starter, run.can_ask, run.route, ceiling=run.ceiling),
@@ -207,3 +230,17 @@ class Sessions:
         """The questions that this session has asked, in order."""
         gates = await self._store.read(lambda reader: reader.gates(run_id))
         return tuple(gate for gate in gates if gate.execution == execution_id and gate.call)
+
+
+def _is_told(error: Exception) -> bool:
+    """True for a refusal or a conflict, which its caller knows what to do about, in a group of tasks as well."""
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(ProcedoError) is not None
+    return isinstance(error, ProcedoError)
+
+
+def _shown(recorded: Json, otherwise: str) -> str:
+    """The step as a recorded contract shows it; one of another form is refused by its comparison."""
+    seed = recorded.get("seed") if isinstance(recorded, dict) else None
+    context = seed.get("context") if isinstance(seed, dict) else None
+    return context if isinstance(context, str) else otherwise

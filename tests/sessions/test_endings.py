@@ -1,6 +1,7 @@
 """How a session ends: with a result that fits, or typed as what it is instead."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -352,3 +353,28 @@ async def test_hands_are_not_needed_by_a_session_that_calls_nothing(bench: Bench
     hands = Hands({})
     _, end, _ = await ended(bench, said("fine"), hands=hands)
     assert (end.output, hands.made) == ("fine", [])
+
+
+# --- faults ----------------------------------------------------------------------------------------
+
+
+async def test_a_fault_that_comes_back_ends_the_session_instead_of_asking_the_model_for_ever(bench: Bench) -> None:
+    talk = Talk([said(READ), *[RuntimeError("a mistake of ours, with token=abc123secret")] * 2])
+    async with bench.opened(talk, {"file_read": answer}) as desk:
+        await desk.start()
+        claim = await desk.claim()
+        assert claim is not None
+        with pytest.raises(ExceptionGroup) as caught:
+            await desk.driver.perform(replace(claim, attempts=4))
+        assert caught.group_contains(RuntimeError)
+        assert (await desk.look()).run.status is Status.RUNNING
+        await desk.app.store.write(lambda w: w.postpone_job(claim, bench.clock.now()))
+        again = await desk.claim()
+        assert again is not None
+        await desk.driver.perform(replace(again, attempts=5))
+        end = (await desk.look()).run.end
+        assert end is not None
+        why = "it met a fault 5 times (RuntimeError), which the server's log tells"
+        assert end.reason == f"step 1 failed: agent 'reviewer' is failed: {why}"
+        head = (await desk.transcript()).session
+        assert (head.state, head.turns, head.unmeasured) == (SessionState.FAILED, 1, 2)

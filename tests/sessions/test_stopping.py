@@ -98,6 +98,7 @@ async def test_a_cancelled_request_to_the_model_is_not_answered(bench: Bench) ->
             assert (await desk.work()).run.status is Status.CANCELLED
         transcript = await desk.transcript()
     assert transcript.session.state is SessionState.CANCELLED
+    assert (transcript.session.unmeasured, transcript.session.unpriced) == (1, 1)
     assert [message.kind for message in transcript.messages] == ["request"]
     assert [turn.answered for turn in transcript.turns] == [False]
 

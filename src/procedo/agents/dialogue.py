@@ -37,6 +37,7 @@ __all__ = [
     "results",
     "size_of",
     "spoken",
+    "unreadable",
 ]
 
 LIBRARY: Final = version("pydantic-ai-slim")
@@ -50,8 +51,18 @@ def dump(message: ModelMessage) -> Json:
 
 
 def load(message: Message) -> ModelMessage:
-    """A stored message."""
+    """A stored message. Raises `ValueError` for a form that this version of the library does not know."""
     return ModelMessagesTypeAdapter.validate_python([message.data])[0]
+
+
+def unreadable(messages: Sequence[Message]) -> str:
+    """Why stored messages cannot be taken up again, or nothing: another version of the library wrote them."""
+    for message in messages:
+        try:
+            load(message)
+        except ValueError:
+            return f"message {message.seq} was written by pydantic-ai {message.library}, and {LIBRARY} cannot read it"
+    return ""
 
 
 def first_request(instructions: str, context: str) -> ModelRequest:

@@ -32,6 +32,7 @@ class Cause(StrEnum):
     BAD_OUTPUT_SCHEMA = "bad_output_schema"
     WORKSPACE = "workspace"
     CHANGED = "changed"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,9 +185,21 @@ def cut_off(calls: Iterable[CallRow], why: str, at: datetime) -> tuple[CallRow, 
 
 
 def ended(transcript: Transcript, reason: str, at: datetime) -> tuple[SessionRow, tuple[CallRow, ...]] | None:
-    """The head and calls of a session that others have ended, or None when it has its own end already."""
+    """The head and calls of a session that others have ended, or None when it has its own end already.
+
+    A request that was under way has used tokens that nobody counted.
+    """
     row = transcript.session
     if row.state.final:
         return None
-    closed = replace(row, state=SessionState.CANCELLED, reason=reason, active_at=at, fence=_NOBODY)
+    lost = sum(1 for turn in transcript.turns if not turn.answered and not turn.lost)
+    closed = replace(
+        row,
+        state=SessionState.CANCELLED,
+        reason=reason,
+        active_at=at,
+        fence=_NOBODY,
+        unmeasured=row.unmeasured + lost,
+        unpriced=row.unpriced + lost,
+    )
     return closed, cut_off(transcript.calls, "cancelled while it ran", at)
