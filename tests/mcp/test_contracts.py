@@ -1,6 +1,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp_host import ERAS, connected, desk, text_of
@@ -51,6 +52,21 @@ def test_no_snapshot_is_left_over() -> None:
 
 async def test_the_whole_list_costs_a_host_at_most_2500_tokens(tmp_path: Path) -> None:
     assert len(json.dumps(await advertised(tmp_path, "auto"))) / 4 <= 2500
+
+
+def typed(schema: Any) -> bool:
+    return "type" in schema or all(isinstance(branch.get("type"), str) for branch in schema["anyOf"])
+
+
+async def test_no_argument_is_left_without_a_type_for_clients_that_refuse_such_schemas(tmp_path: Path) -> None:
+    free = dict[str, list[str]]()
+    for tool in await advertised(tmp_path, "auto"):
+        arguments: Any = tool["inputSchema"]["properties"]
+        assert all(typed(schema) for schema in arguments.values()), tool
+        open_ones = {name: schema["anyOf"] for name, schema in arguments.items() if "anyOf" in schema}
+        free |= {name: [branch["type"] for branch in branches] for name, branches in open_ones.items()}
+    every = ["object", "array", "string", "number", "boolean", "null"]
+    assert free == {"inputs": every, "output": every, "value": every}
 
 
 async def test_every_tool_states_all_four_hints(tmp_path: Path) -> None:

@@ -51,13 +51,10 @@ _RUN: Final[dict[str, Json]] = {
     "properties": {
         "run_id": _TEXT,
         "sop": _TEXT,
-        "version": _TEXT,
-        "digest": _TEXT,
         "status": _TEXT,
         "who_acts": {"enum": ["host", "human", "agent", "server", "nobody"]},
         "may_proceed": {"type": "boolean"},
         "actions": {"type": "array", "items": {"type": "object", "required": ["action", "run_id"]}},
-        "last_activity": _TEXT,
         "output": {},
         "failure": _TEXT,
         "poll_after_s": {"type": "integer"},

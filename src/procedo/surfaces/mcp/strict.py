@@ -40,7 +40,7 @@ class StrictTool(Tool):
 
         model: type[ArgModelBase] = Arguments
         self.fn_metadata = _Exact(arg_model=model, output_schema=output_schema)
-        self.parameters = _untitled(model.model_json_schema())
+        self.parameters = _short(model.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Run the tool. Raises `ToolError` with the whole text for every failure that was foreseen."""
@@ -73,11 +73,15 @@ def _wrong(problem: Any, known: list[str]) -> str:
     return f"{name}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"
 
 
-def _untitled(schema: Json) -> Json:
-    """The schema without the titles that repeat each name."""
+def _short(schema: Json) -> Json:
+    """The schema without titles that repeat each name, and without the null that stands for an argument left out."""
     if isinstance(schema, dict):
-        return {k: _untitled(v) for k, v in schema.items() if k != "title" or not isinstance(v, str)}
-    return [_untitled(item) for item in schema] if isinstance(schema, list) else schema
+        return {k: _short(v) for k, v in schema.items() if (k, v) != ("default", None) and not _is_title(k, v)}
+    return [_short(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _is_title(key: str, value: Json) -> bool:
+    return key == "title" and isinstance(value, str)
 
 
 def told(error: ProcedoError) -> str:

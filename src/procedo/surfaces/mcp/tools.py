@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from mcp.server.mcpserver import Context, ElicitationResult, Resolve
 from mcp.types import CallToolResult, TextContent
@@ -34,6 +34,14 @@ __all__ = ["TOOLS", "run_reply"]
 
 RunId: TypeAlias = Annotated[str, Field(description="id of the run", min_length=1)]
 Name: TypeAlias = Annotated[str, Field(description="name of the procedure", min_length=1)]
+# Branches of one type each: clients drop what is said about a value of no type, or refuse it.
+_ANY_JSON: Final[dict[str, Json]] = {
+    "anyOf": [
+        {"type": "object", "additionalProperties": True},
+        {"type": "array", "items": {}},
+        *({"type": kind} for kind in ("string", "number", "boolean", "null")),
+    ]
+}
 WaitS: TypeAlias = Annotated[float, Field(description="seconds to wait for the next action", ge=0, le=LONGEST_WAIT_S)]
 
 
@@ -73,7 +81,9 @@ async def sop_describe(ctx: Context, name: Name) -> CallToolResult:
 async def sop_start(
     ctx: Context,
     name: Name,
-    inputs: Annotated[Any, Field(description="the procedure's inputs, any JSON; see sop_describe")] = None,
+    inputs: Annotated[
+        Any, Field(description="the procedure's inputs; see sop_describe", json_schema_extra=_ANY_JSON)
+    ] = None,
     idempotency_key: Annotated[str, Field(description="your own key: the same call again starts nothing")] = "",
     wait_s: WaitS = DEFAULT_WAIT_S,
 ) -> CallToolResult:
@@ -101,7 +111,9 @@ async def sop_advance(
     run_id: RunId,
     execution_id: Annotated[str, Field(description="execution_id of the action, such as 3.1", min_length=1)],
     status: Literal["completed", "failed", "skipped"],
-    output: Annotated[Any, Field(description="the result, any JSON; when failed, the reason")] = None,
+    output: Annotated[
+        Any, Field(description="the result; when failed, the reason", json_schema_extra=_ANY_JSON)
+    ] = None,
     wait_s: WaitS = DEFAULT_WAIT_S,
 ) -> CallToolResult:
     """Report a step."""
@@ -120,12 +132,12 @@ async def sop_approve(
         Field(description="what you propose; ask = no proposal"),
     ] = "ask",
     comment: Annotated[str, Field(description="your reason, shown to the person")] = "",
-    value: Annotated[Any, Field(description="with amend: the proposed value")] = None,
+    value: Annotated[Any, Field(description="with amend: the proposed value", json_schema_extra=_ANY_JSON)] = None,
 ) -> CallToolResult:
     """Have a gate decided by the person at the host."""
     runs, surface, gate = engine(ctx).runs, looked.surface, looked.gate
     if answer.action != "accept":
-        door, note = unanswered(looked, "The person declined to answer here")
+        door, note = unanswered(looked, "The question was closed without an answer here")
         return run_reply(looked.snapshot, door, note)
     given = answer.data
     if isinstance(given, NotAsked) and not may_decide_itself(looked):
