@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import anyio
 import pytest
@@ -83,11 +83,16 @@ async def emit(store: Store, carrier: Carrier, *jobs: Job) -> None:
     await store.write(lambda writer: carrier.emit(writer, jobs))
 
 
+async def first_job_at(store: Store, at: datetime | None, now: datetime = NOW) -> None:
+    """Until the first job that is left to do can be claimed at that time."""
+    with anyio.fail_after(30):
+        while await store.read(lambda reader: reader.next_job_at(now)) != at:
+            await store.changed(5)
+
+
 async def settled(store: Store) -> None:
     """Until no job is left to do."""
-    with anyio.fail_after(30):
-        while await store.read(lambda reader: reader.next_job_at(NOW)) is not None:
-            await store.changed(5)
+    await first_job_at(store, None)
 
 
 async def test_a_job_is_performed_once_and_never_taken_again(store: Store, made: Callable[[], Carrier]) -> None:
@@ -122,11 +127,13 @@ async def test_a_job_whose_transaction_failed_does_not_exist(store: Store, made:
 
 async def test_a_job_waits_until_it_is_due(store: Store, made: Callable[[], Carrier], clock: HandClock) -> None:
     carrier, worker = made(), Worker()
+    late = NOW + timedelta(seconds=60)
     async with working(carrier, worker.perform):
-        await emit(store, carrier, replace(JOB, id="late", due_at=NOW + timedelta(seconds=60)))
+        await emit(store, carrier, replace(JOB, id="late", due_at=late))
         await clock.until_sleeping(60)
         await emit(store, carrier, replace(JOB, id="now"))
         await worker.until(done=1)
+        await first_job_at(store, late)
         await clock.move(59)
         await clock.until_sleeping(1)
         assert worker.done == ["now"]
@@ -177,10 +184,7 @@ async def test_a_claim_is_renewed_as_long_as_the_job_runs(
 
 async def renewed(store: Store, clock: HandClock) -> None:
     """Until the one job there is has been renewed at the present time."""
-    whole = clock.now() + timedelta(seconds=LEASE_S)
-    with anyio.fail_after(30):
-        while (await store.read(lambda reader: reader.next_job_at(clock.now()))) != whole:
-            await store.changed(5)
+    await first_job_at(store, clock.now() + timedelta(seconds=LEASE_S), clock.now())
 
 
 async def test_a_job_of_a_worker_that_died_is_taken_over_with_a_higher_fence(
