@@ -60,8 +60,9 @@ def typed(schema: Any) -> bool:
 
 async def test_no_argument_is_left_without_a_type_for_clients_that_refuse_such_schemas(tmp_path: Path) -> None:
     free = dict[str, list[str]]()
-    for tool in await advertised(tmp_path, "auto"):
-        arguments: Any = tool["inputSchema"]["properties"]
+    tools: list[Any] = list(await advertised(tmp_path, "auto"))
+    for tool in tools:
+        arguments = tool["inputSchema"]["properties"]
         assert all(typed(schema) for schema in arguments.values()), tool
         open_ones = {name: schema["anyOf"] for name, schema in arguments.items() if "anyOf" in schema}
         free |= {name: [branch["type"] for branch in branches] for name, branches in open_ones.items()}

@@ -186,8 +186,8 @@ async def test_a_question_that_is_closed_decides_nothing(tmp_path: Path, era: st
         assert view["status"] == "waiting_approval"
         assert view["notes"] == [
             "The question was closed without an answer here at gate "
-            f"{only(view)['context']['code']}: nothing was decided. A person decides in the operator's terminal or inbox, "
-            "and you do not ask again here unless the person says so."
+            f"{only(view)['context']['code']}: nothing was decided. "
+            "A person decides in the operator's terminal or inbox, and you do not ask again here unless the person says so."
         ]
         assert only(view)["call"]["tool"] == "sop_resume"
         assert "sop_approve" not in str(view)
