@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from procedo.config.document import Document
+from procedo.credentials import SecretRef
 
 __all__ = ["OAuthSettings", "ServingSettings", "serving"]
 
@@ -33,10 +34,12 @@ class ServingSettings:
     """How the HTTP server is reached. `public_url` is its address from outside, None when that is its own.
 
     `open_metrics`: /metrics wants no token of callers on this machine.
+    `state_keys` is where the keys of open questions lie; None: beside the store.
     """
 
     public_url: str | None = None
     allowed_origins: tuple[str, ...] = ()
+    state_keys: SecretRef | None = None
     oauth: OAuthSettings | None = None
     open_metrics: bool = False
 
@@ -46,6 +49,7 @@ def serving(root: Path, document: Document) -> ServingSettings:
     return ServingSettings(
         public_url=document.value(_HTTP, "public_url"),
         allowed_origins=document.value(_HTTP, "allowed_origins"),
+        state_keys=document.value(_HTTP, "state_keys"),
         oauth=_oauth(root, document) if ("http", "oauth") in document.tables else None,
         open_metrics=document.value(_HTTP, "open_metrics"),
     )

@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from procedo.config import forms
+from procedo.config import agent_forms, forms
 from procedo.config.forms import Form
 from procedo.config.key import Key
 from procedo.core.model import Json
@@ -79,6 +79,13 @@ SERVING_KEYS: Final = (
         forms.flag(),
         False,
         "Whether /metrics answers without a token; only where the server listens on this machine alone.",
+    ),
+    Key(
+        _SERVED,
+        "state_keys",
+        agent_forms.secret(),
+        None,
+        "Where the keys lie that seal open questions at clients, for servers on several machines.",
     ),
     Key(_OAUTH, "issuer", address("web address", path=True), None, "Who issues the tokens.", required=True),
     Key(
