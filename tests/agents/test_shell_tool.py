@@ -46,6 +46,10 @@ async def policy_of(folder: Path, backend: str, more: str = "") -> SecurityPolic
     return (await assemble(workspace(folder, toml(risk=risk)))).security
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 async def shell(policy: SecurityPolicy, *argv: str, **more: Json) -> str:
     return await perform("shell", policy, ENVIRON, {"argv": list(argv), **more}, "effect-1")
 
@@ -121,6 +125,67 @@ async def test_inside_the_sandbox_there_is_no_outside(tmp_path: Path) -> None:
         )
     assert "Error" in told
     assert "a secret" in await shell(bare, "cat", "../secret")
+
+
+@needs_bubblewrap
+async def test_the_folder_of_a_program_shows_nothing_that_is_kept_from_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "vault").mkdir()
+    for name in ("vault/key", "key.txt"):
+        (tmp_path / name).write_text("a key")
+    (tmp_path / ".procedo").mkdir()
+    (tmp_path / ".procedo" / "procedo.db").write_text("a record")
+    (tmp_path / "open").write_text("for everybody")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "peek"
+    program.write_text('#!/bin/sh\ncat "$@"\n')
+    program.chmod(0o755)
+    own = '[providers.models.openai_compatible.own]\nmodel = "m"\nendpoint = "http://127.0.0.1:9/v1"\n'
+    text = toml(
+        agent='workspace.path = "home"',
+        risk=f'allowed_tools = ["shell"]\nallowed_commands = ["{program}"]\nforbidden_paths = ["vault"]\n',
+        more=own + 'api_key = { file = "key.txt" }\n',
+    )
+    policy = (await assemble(workspace(tmp_path, text))).security
+    kept = [str(tmp_path / name) for name in ("vault/key", "key.txt", ".procedo/procedo.db")]
+    told = await shell(policy, str(program), str(tmp_path / "open"), *kept)
+    assert "for everybody" in told
+    assert "a key" not in told
+    assert "a record" not in told
+
+
+@needs_bubblewrap
+async def test_a_folder_above_what_is_protected_is_not_moved_away(tmp_path: Path) -> None:
+    risk = 'allowed_tools = ["shell"]\nallowed_commands = ["mv"]\nblock_high_risk_commands = false\n'
+    text = toml(risk=risk) + '\n[sop]\nsops_dir = "own/sops"\n'
+    for name in ("own/sops/a", "other", "here/inner"):
+        (tmp_path / name).mkdir(parents=True)
+    policy = (await assemble(workspace(tmp_path, text))).security
+    reading = replace(policy, roots=(*policy.roots, Root(tmp_path / "here", False)))
+    for held in ("own", "own/sops", "here/inner"):
+        assert "exit code 0" not in await shell(reading, "mv", held, "moved")
+    assert await shell(reading, "mv", "other", "moved") == "exit code 0"
+    assert names(tmp_path) == ["here", "moved", "own", "procedo.toml", "script.toml"]
+
+
+@enclosing
+async def test_a_workspace_that_became_a_link_is_not_followed(tmp_path: Path, backend: str) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "secret").write_text("a secret")
+    more = f'sandbox_backend = "{backend}"\n'
+    text = toml(agent='workspace.path = "home"', risk=RISK.replace("PYTHON", sys.executable) + more)
+    policy = (await assemble(workspace(tmp_path, text))).security
+    assert await shell(policy, "ls") == "exit code 0"
+    home.rmdir()
+    home.symlink_to(elsewhere)
+    with pytest.raises(ToolDenied, match="no longer what it was"):
+        await shell(policy, "ls")
+    for tool, arguments in (("file_read", {"path": "secret"}), ("file_write", {"path": "new", "content": "x"})):
+        with pytest.raises(ToolDenied, match="no longer what it was"):
+            await perform(tool, policy, ENVIRON, arguments, "effect-1")
+    assert names(elsewhere) == ["secret"]
 
 
 @needs_bubblewrap

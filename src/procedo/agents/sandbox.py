@@ -8,11 +8,11 @@ import functools
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from procedo.agents.parts import Sandbox, SecurityPolicy
+from procedo.agents.parts import Root, Sandbox, SecurityPolicy
 
 __all__ = ["enclosed", "probe"]
 
@@ -47,21 +47,26 @@ def probe(sandbox: Sandbox) -> str | None:
     return None
 
 
-def enclosed(policy: SecurityPolicy, command: Sequence[str], folder: Path) -> Sequence[str]:
+def enclosed(policy: SecurityPolicy, command: Sequence[str], cwd: Path) -> Sequence[str]:
     """The command inside the policy's sandbox; `command[0]` is the path of its program."""
     if policy.sandbox is Sandbox.NONE:
         return command
     words = [_program() or "bwrap", *_frame()]
-    words += _of_program(Path(command[0]), policy)
-    for root in policy.roots:
-        words += ["--bind" if root.writable else "--ro-bind", str(root.path), str(root.path)]
-        if root.path == Path("/"):
-            words += ["--proc", "/proc", "--dev", "/dev"]
+    installed = _of_program(Path(command[0]), policy)
+    for folder in installed:
+        words += ["--ro-bind", str(folder), str(folder)]
+    visible = [*installed, *(root.path for root in policy.roots)]
+    kept = [real for path in (*policy.protected, *policy.forbidden) if (real := _seen(path, visible)) is not None]
+    # The outer ones first, so that an inner one that is narrower stays so.
+    for root in sorted(policy.roots, key=lambda root: len(root.path.parts)):
+        words += _of_root(root, policy, kept)
     for path in policy.protected:
-        words += _over(path, policy, ("--ro-bind", os.path.realpath(path)))
+        if (real := _seen(path, visible)) is not None:
+            words += ["--ro-bind", str(real), str(real)]
     for path in policy.forbidden:
-        words += _covered(path, policy)
-    return [*words, "--chdir", str(folder), "--", *command]
+        if (real := _seen(path, visible)) is not None:
+            words += ["--tmpfs", str(real)] if real.is_dir() else ["--ro-bind", "/dev/null", str(real)]
+    return [*words, "--chdir", str(cwd), "--", *command]
 
 
 def _program() -> str | None:
@@ -82,27 +87,39 @@ def _frame() -> list[str]:
     return words
 
 
-def _of_program(program: Path, policy: SecurityPolicy) -> list[str]:
+def _of_root(root: Root, policy: SecurityPolicy, kept: Iterable[Path]) -> list[str]:
+    """A root, and each folder in it that leads to what is kept from the agent, as a mount of its own.
+
+    A mount cannot be renamed: otherwise a folder above what is protected could be moved away, and another put in
+    its place.
+    """
+    bind = "--bind" if root.writable else "--ro-bind"
+    words = [bind, str(root.path), str(root.path)]
+    if root.path == Path("/"):
+        words += ["--proc", "/proc", "--dev", "/dev"]
+    inner = [other.path for other in policy.roots if len(other.path.parts) > len(root.path.parts)]
+    above = {folder for path in kept if root.writable and path.is_relative_to(root.path) for folder in path.parents}
+    for folder in sorted(above, key=lambda folder: len(folder.parts)):
+        within = folder != root.path and folder.is_relative_to(root.path)
+        if within and not any(folder.is_relative_to(other) for other in inner):
+            words += [bind, str(folder), str(folder)]
+    return words
+
+
+def _of_program(program: Path, policy: SecurityPolicy) -> list[Path]:
     """What a program outside of the system's folders needs: its installation, never a home or the whole disk."""
-    words: list[str] = []
+    found: list[Path] = []
     for path in dict.fromkeys((program, Path(os.path.realpath(program)))):
         folder = path.parent.parent if path.parent.name == "bin" else path.parent
         if folder in {Path("/"), Path.home(), Path("/home"), Path("/root")}:
             folder = path.parent
         seen = [*map(Path, _SYSTEM + _LINKED), *(root.path for root in policy.roots)]
         if not any(folder.is_relative_to(known) for known in seen):
-            words += ["--ro-bind", str(folder), str(folder)]
-    return words
+            found.append(folder)
+    return found
 
 
-def _over(path: Path, policy: SecurityPolicy, mount: tuple[str, str]) -> list[str]:
+def _seen(path: Path, visible: Iterable[Path]) -> Path | None:
+    """Where a path really lies, when it is there and would be seen inside."""
     real = Path(os.path.realpath(path))
-    visible = any(real.is_relative_to(root.path) for root in policy.roots)
-    return [*mount, str(real)] if visible and real.exists() else []
-
-
-def _covered(path: Path, policy: SecurityPolicy) -> list[str]:
-    real = Path(os.path.realpath(path))
-    if real.is_dir():
-        return ["--tmpfs", str(real)] if _over(path, policy, ("", "")) else []
-    return _over(path, policy, ("--ro-bind", "/dev/null"))
+    return real if any(real.is_relative_to(folder) for folder in visible) and real.exists() else None

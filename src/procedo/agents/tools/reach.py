@@ -130,6 +130,9 @@ class Reach:
         except OSError as error:
             raise ToolFailed(f"the folder {root.path} cannot be opened: {error.strerror}") from error
         try:
+            if self._place(descriptor, str(root.path)) != str(root.path):
+                # Somebody put a link in its place: what it leads to was never granted.
+                raise ToolDenied(f"the folder {root.path} is no longer what it was when this agent was assembled")
             yield descriptor
         finally:
             os.close(descriptor)

@@ -23,8 +23,8 @@ _DENIED: Final = frozenset({"command_not_allowed", "outside"})
 
 async def run(policy: SecurityPolicy, environ: Mapping[str, str], arguments: Json, effect_id: str) -> str:
     """Run it and give exit code and outputs as text; a failing program is a result, not a failed call."""
+    _check_roots(policy)
     home = policy.roots[0].path
-
     settings = ShellSettings(
         root=home,
         cwd=home,
@@ -44,6 +44,12 @@ async def run(policy: SecurityPolicy, environ: Mapping[str, str], arguments: Jso
     except ValueError as error:  # text that no program can be given
         raise ToolFailed(f"the command cannot be started: {error}") from error
     return _shown(result)
+
+
+def _check_roots(policy: SecurityPolicy) -> None:
+    for root in policy.roots:
+        if os.path.realpath(root.path) != str(root.path):
+            raise ToolDenied(f"the folder {root.path} is no longer what it was when this agent was assembled")
 
 
 def _enclosed(policy: SecurityPolicy, command: list[str], folder: Path) -> list[str]:
