@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, create_model
 from procedo.core.approval import answers, objection
 from procedo.core.frames import plain
 from procedo.core.model import Json, Step
-from procedo.core.state import Gate, PrincipalKind, Verdict
+from procedo.core.state import Gate, GateKind, PrincipalKind, Verdict
 from procedo.errors import BadArgument, Refused
 from procedo.runs import Runs, Snapshot, Surface
 from procedo.surfaces.consequences import consequence
@@ -26,6 +26,7 @@ from procedo.surfaces.text import line, stamp
 __all__ = [
     "AmendingAnswer",
     "Answer",
+    "CallAnswer",
     "Looked",
     "NotAsked",
     "amended_value",
@@ -55,6 +56,12 @@ class AmendingAnswer(Answer):
     value: str = ""
 
 
+class CallAnswer(AmendingAnswer):
+    """An answer at a gate of a tool call, which a yes may cover for the rest of the session."""
+
+    for_session: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """The gate as it was read for this round, with its run and the door of the call."""
@@ -67,6 +74,11 @@ class Looked:
     def step(self) -> Step:
         """The step that the gate guards."""
         return self.snapshot.sop.by_number[self.gate.step]
+
+    @property
+    def edit(self) -> str | None:
+        """The field of the content that can be amended; None: the whole. A tool call is amended in its arguments."""
+        return None if self.gate.call else self.step.edit
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -146,9 +158,14 @@ def form(looked: Looked) -> type[Answer]:
         "comment": (str, Field("", description="Reason, or guidance for a revision; kept in the record")),
     }
     if amends:
-        what = f"field {looked.step.edit}" if looked.step.edit else "value"
+        what = f"field {looked.edit}" if looked.edit else "arguments, as JSON" if looked.gate.call else "value"
         fields["value"] = (str, Field("", description=f"With amend only: the new {what}"))
-    made: type[Answer] = create_model("Answer", __base__=AmendingAnswer if amends else Answer, **fields)
+    base = AmendingAnswer if amends else Answer
+    if looked.gate.kind is GateKind.TOOL_CALL:
+        told = "With approve only: also for the same call, with these arguments, in the rest of the agent's session"
+        fields["for_session"] = (bool, Field(False, description=told))
+        base = CallAnswer
+    made: type[Answer] = create_model("Answer", __base__=base, **fields)
     return made
 
 
@@ -195,7 +212,7 @@ def _quoted(text: str) -> str:
 
 def amended_value(looked: Looked, text: str) -> Json:
     """The value that a person typed: text where text stands now, JSON otherwise."""
-    content, field = looked.gate.content, looked.step.edit
+    content, field = looked.gate.content, looked.edit
     present = content.get(field) if isinstance(content, dict) and field is not None else content
     if isinstance(present, str):
         return text
@@ -210,6 +227,10 @@ async def decided(runs: Runs, looked: Looked, answer: Answer) -> Snapshot:
     """Let the person's answer count at the very presentation that was shown. Raises `Refused` and `Conflict`."""
     gate, verdict = looked.gate, Verdict(answer.decision)
     typed = answer.value if isinstance(answer, AmendingAnswer) else ""
+    lasting = isinstance(answer, CallAnswer) and answer.for_session
+    if lasting and verdict is not Verdict.APPROVE:
+        message = f"Nothing was decided at gate {gate.code}: for_session extends an approval, and nothing else."
+        raise BadArgument("bad_argument", message, "The person answers again, without it.")
     return await runs.decide(
         gate.id,
         verdict,
@@ -218,5 +239,6 @@ async def decided(runs: Runs, looked: Looked, answer: Answer) -> Snapshot:
         comment=answer.comment,
         revision=gate.revision,
         digest=gate.digest,
+        lasting=lasting,
         run_id=looked.snapshot.run.id,
     )
