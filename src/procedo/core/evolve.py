@@ -1,14 +1,15 @@
 """How a run changes with each event. Never fails on an event that `decide` made; knows no rules.
 
-The table at the end has one entry for each kind of event, and a test holds it complete.
+The table at the end has one entry for each kind of event, and a test holds it complete. An entry gives the fields
+of the run that change, so that an event makes one copy of the run, however much it changes.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from procedo.core import messages as m
-from procedo.core.altered import altered as replace
+from procedo.core.altered import altered
 from procedo.core.model import EMPTY
 from procedo.core.state import (
     Arrival,
@@ -26,6 +27,9 @@ from procedo.core.state import (
 )
 
 __all__ = ["FreshSteps", "begun", "evolve"]
+
+Changes: TypeAlias = dict[str, Any]
+"""Fields of a run, with what they become."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,21 +52,20 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 
-def _with_step(run: Run, step: int, **changes: Any) -> Run:
-    return replace(run, steps=_put(run.steps, step, replace(run.steps[step], **changes)))
+def _step(run: Run, step: int, **changes: Any) -> Changes:
+    return {"steps": _put(run.steps, step, altered(run.steps[step], **changes))}
 
 
-def _with_execution(run: Run, execution_id: str, **changes: Any) -> Run:
-    execution = replace(run.executions[execution_id], **changes)
-    return replace(run, executions=_put(run.executions, execution_id, execution))
+def _execution(run: Run, execution_id: str, **changes: Any) -> Changes:
+    return {"executions": _put(run.executions, execution_id, altered(run.executions[execution_id], **changes))}
 
 
-def _with_gate(run: Run, gate_id: str, **changes: Any) -> Run:
-    return replace(run, gates=_put(run.gates, gate_id, replace(run.gates[gate_id], **changes)))
+def _gate(run: Run, gate_id: str, **changes: Any) -> Changes:
+    return {"gates": _put(run.gates, gate_id, altered(run.gates[gate_id], **changes))}
 
 
-def _run_started(_: Run, e: m.RunStarted, at: datetime) -> Run:
-    return begun(e, at)
+def _fan(run: Run, step: int, **changes: Any) -> Changes:
+    return {"fans": _put(run.fans, step, altered(run.fans[step], **changes))}
 
 
 def begun(e: m.RunStarted, at: datetime) -> Run:
@@ -93,51 +96,55 @@ def begun(e: m.RunStarted, at: datetime) -> Run:
     )
 
 
-def _reach_narrowed(run: Run, e: m.ReachNarrowed, _: datetime) -> Run:
-    return replace(run, reach=(*run.reach, *e.reach))
+def _again(run: Run, e: m.RunStarted, _: datetime) -> Changes:
+    raise KeyError(f"{e.run_id} starts twice: {run.id} is there already")
 
 
-def _step_visited(run: Run, e: m.StepVisited, _: datetime) -> Run:
-    return _with_step(run, e.step, visits=run.steps[e.step].visits + 1, opened_seq=run.seq)
+def _reach_narrowed(run: Run, e: m.ReachNarrowed, _: datetime) -> Changes:
+    return {"reach": (*run.reach, *e.reach)}
 
 
-def _unchanged(run: Run, _event: m.Event, _: datetime) -> Run:
-    return run
+def _step_visited(run: Run, e: m.StepVisited, _: datetime) -> Changes:
+    return _step(run, e.step, visits=run.steps[e.step].visits + 1, opened_seq=run.seq + 1)
 
 
-def _arrival_pended(run: Run, e: m.ArrivalPended, _: datetime) -> Run:
-    return replace(run, pending=(*run.pending, e.pending))
+def _unchanged(_run: Run, _event: m.Event, _: datetime) -> Changes:
+    return {}
 
 
-def _arrival_released(run: Run, e: m.ArrivalReleased, _: datetime) -> Run:
-    return replace(run, pending=tuple(p for p in run.pending if p.arrival != e.pending.arrival))
+def _arrival_pended(run: Run, e: m.ArrivalPended, _: datetime) -> Changes:
+    return {"pending": (*run.pending, e.pending)}
 
 
-def _dispatch_held(run: Run, e: m.DispatchHeld, at: datetime) -> Run:
-    run = replace(run, held=(*run.held, e.held))
-    return replace(run, slot_reason=e.slot, slot_since=run.slot_since or at) if e.slot else run
+def _arrival_released(run: Run, e: m.ArrivalReleased, _: datetime) -> Changes:
+    return {"pending": tuple(p for p in run.pending if p.arrival != e.pending.arrival)}
 
 
-def _dispatches_released(run: Run, _event: m.DispatchesReleased, _: datetime) -> Run:
-    return replace(run, held=(), slot_reason="", slot_since=None)
+def _dispatch_held(run: Run, e: m.DispatchHeld, at: datetime) -> Changes:
+    held: Changes = {"held": (*run.held, e.held)}
+    return held | {"slot_reason": e.slot, "slot_since": run.slot_since or at} if e.slot else held
 
 
-def _gate_opened(run: Run, e: m.GateOpened, _: datetime) -> Run:
-    return replace(run, gates=_put(run.gates, e.gate.id, e.gate), gate_count=run.gate_count + 1)
+def _dispatches_released(_run: Run, _event: m.DispatchesReleased, _: datetime) -> Changes:
+    return {"held": (), "slot_reason": "", "slot_since": None}
 
 
-def _vote_cast(run: Run, e: m.VoteCast, _: datetime) -> Run:
+def _gate_opened(run: Run, e: m.GateOpened, _: datetime) -> Changes:
+    return {"gates": _put(run.gates, e.gate.id, e.gate), "gate_count": run.gate_count + 1}
+
+
+def _vote_cast(run: Run, e: m.VoteCast, _: datetime) -> Changes:
     others = tuple(v for v in run.gates[e.gate_id].votes if v.identity != e.vote.identity)
-    return _with_gate(run, e.gate_id, votes=(*others, e.vote))
+    return _gate(run, e.gate_id, votes=(*others, e.vote))
 
 
-def _vote_retracted(run: Run, e: m.VoteRetracted, _: datetime) -> Run:
+def _vote_retracted(run: Run, e: m.VoteRetracted, _: datetime) -> Changes:
     votes = tuple(v for v in run.gates[e.gate_id].votes if v.identity != e.identity)
-    return _with_gate(run, e.gate_id, votes=votes)
+    return _gate(run, e.gate_id, votes=votes)
 
 
-def _gate_resolved(run: Run, e: m.GateResolved, at: datetime) -> Run:
-    return _with_gate(
+def _gate_resolved(run: Run, e: m.GateResolved, at: datetime) -> Changes:
+    return _gate(
         run,
         e.gate_id,
         verdict=e.verdict,
@@ -152,17 +159,17 @@ def _gate_resolved(run: Run, e: m.GateResolved, at: datetime) -> Run:
     )
 
 
-def _glass_broken(run: Run, e: m.GlassBroken, _: datetime) -> Run:
-    return _with_gate(run, e.gate_id, glass_broken=True)
+def _glass_broken(run: Run, e: m.GlassBroken, _: datetime) -> Changes:
+    return _gate(run, e.gate_id, glass_broken=True)
 
 
-def _revision_asked(run: Run, e: m.RevisionAsked, _: datetime) -> Run:
+def _revision_asked(run: Run, e: m.RevisionAsked, _: datetime) -> Changes:
     revises = run.gates[e.gate_id].revises + 1
-    return _with_gate(run, e.gate_id, redrafting=True, revises=revises, votes=(), due_at=None)
+    return _gate(run, e.gate_id, redrafting=True, revises=revises, votes=(), due_at=None)
 
 
-def _gate_presented(run: Run, e: m.GatePresented, at: datetime) -> Run:
-    return _with_gate(
+def _gate_presented(run: Run, e: m.GatePresented, at: datetime) -> Changes:
+    return _gate(
         run,
         e.gate_id,
         redrafting=False,
@@ -177,169 +184,169 @@ def _gate_presented(run: Run, e: m.GatePresented, at: datetime) -> Run:
     )
 
 
-def _revision_failed(run: Run, e: m.RevisionFailed, at: datetime) -> Run:
-    return _with_gate(run, e.gate_id, redrafting=False, due_at=e.due_at, waiting_since=at)
+def _revision_failed(run: Run, e: m.RevisionFailed, at: datetime) -> Changes:
+    return _gate(run, e.gate_id, redrafting=False, due_at=e.due_at, waiting_since=at)
 
 
-def _gate_reminded(run: Run, e: m.GateReminded, at: datetime) -> Run:
+def _gate_reminded(run: Run, e: m.GateReminded, at: datetime) -> Changes:
     reminders = run.gates[e.gate_id].reminders + 1
-    return _with_gate(run, e.gate_id, reminders=reminders, due_at=e.due_at, waiting_since=at)
+    return _gate(run, e.gate_id, reminders=reminders, due_at=e.due_at, waiting_since=at)
 
 
-def _gate_withdrawn(run: Run, e: m.GateWithdrawn, _: datetime) -> Run:
-    return _with_gate(run, e.gate_id, withdrawn=e.reason, due_at=None)
+def _gate_withdrawn(run: Run, e: m.GateWithdrawn, _: datetime) -> Changes:
+    return _gate(run, e.gate_id, withdrawn=e.reason, due_at=None)
 
 
-def _fan_opened(run: Run, e: m.FanOpened, _: datetime) -> Run:
-    return replace(run, fans=_put(run.fans, e.arrival.step, Fan(e.arrival, e.items)))
+def _fan_opened(run: Run, e: m.FanOpened, _: datetime) -> Changes:
+    return {"fans": _put(run.fans, e.arrival.step, Fan(e.arrival, e.items))}
 
 
-def _item_opened(run: Run, e: m.ItemOpened, _: datetime) -> Run:
-    fan = replace(run.fans[e.step], following=e.item + 1)
-    return replace(run, fans=_put(run.fans, e.step, fan))
+def _item_opened(run: Run, e: m.ItemOpened, _: datetime) -> Changes:
+    return _fan(run, e.step, following=e.item + 1)
 
 
-def _fan_gathered(run: Run, e: m.FanGathered, at: datetime) -> Run:
-    fan = run.fans[e.step]
-    closing = Closing(at=at, by="system", digest="", output=e.output)
+def _fan_gathered(run: Run, e: m.FanGathered, at: datetime) -> Changes:
     execution = Execution(
         id=e.execution_id,
-        arrival=fan.arrival,
+        arrival=run.fans[e.step].arrival,
         performer=Performer.SERVER,
         agent="",
         opened_at=at,
         phase=Phase.COMPLETED,
-        closing=closing,
+        closing=Closing(at=at, by="system", digest="", output=e.output),
     )
-    run = replace(run, fans=_without(run.fans, e.step), executions=_put(run.executions, execution.id, execution))
-    run = _with_step(run, e.step, executions=run.steps[e.step].executions + 1)
-    return _with_good_output(run, execution.id, e.step, e.output)
+    return {
+        "fans": _without(run.fans, e.step),
+        "executions": _put(run.executions, execution.id, execution),
+        **_good_output(run, execution.id, e.step, e.output, executions=run.steps[e.step].executions + 1),
+    }
 
 
-def _fan_abandoned(run: Run, e: m.FanAbandoned, at: datetime) -> Run:
-    run = replace(run, fans=_without(run.fans, e.step))
-    run = replace(run, pending=tuple(p for p in run.pending if p.arrival.step != e.step))
-    return _with_open_closed(run, e.reason, at, step=e.step)
+def _fan_abandoned(run: Run, e: m.FanAbandoned, at: datetime) -> Changes:
+    return {
+        "fans": _without(run.fans, e.step),
+        "pending": tuple(p for p in run.pending if p.arrival.step != e.step),
+        **_open_closed(run, e.reason, at, step=e.step),
+    }
 
 
-def _execution_opened(run: Run, e: m.ExecutionOpened, _: datetime) -> Run:
+def _execution_opened(run: Run, e: m.ExecutionOpened, _: datetime) -> Changes:
     step = e.execution.step
-    run = replace(run, executions=_put(run.executions, e.execution.id, e.execution))
-    return _with_step(run, step, executions=run.steps[step].executions + 1)
+    return {
+        "executions": _put(run.executions, e.execution.id, e.execution),
+        **_step(run, step, executions=run.steps[step].executions + 1),
+    }
 
 
-def _effect_started(run: Run, e: m.EffectStarted | m.SessionBegan, _: datetime) -> Run:
-    return _with_execution(run, e.execution_id, fence=e.fence, effect_started=True)
+def _effect_started(run: Run, e: m.EffectStarted | m.SessionBegan, _: datetime) -> Changes:
+    return _execution(run, e.execution_id, fence=e.fence, effect_started=True)
 
 
-def _effect_repeated(run: Run, e: m.EffectRepeated, _: datetime) -> Run:
-    return _with_execution(run, e.execution_id, effect_started=False, phase=Phase.OPEN)
+def _effect_repeated(run: Run, e: m.EffectRepeated, _: datetime) -> Changes:
+    return _execution(run, e.execution_id, effect_started=False, phase=Phase.OPEN)
 
 
-def _execution_halted(run: Run, e: m.ExecutionHalted, _: datetime) -> Run:
-    return _with_execution(run, e.execution_id, phase=Phase.HALTED)
+def _execution_halted(run: Run, e: m.ExecutionHalted, _: datetime) -> Changes:
+    return _execution(run, e.execution_id, phase=Phase.HALTED)
 
 
-def _execution_resumed(run: Run, e: m.ExecutionResumed, _: datetime) -> Run:
-    return _with_execution(run, e.execution_id, phase=Phase.OPEN, due_at=e.due_at)
+def _execution_resumed(run: Run, e: m.ExecutionResumed, _: datetime) -> Changes:
+    return _execution(run, e.execution_id, phase=Phase.OPEN, due_at=e.due_at)
 
 
-def _execution_extended(run: Run, e: m.ExecutionExtended, _: datetime) -> Run:
-    return _with_execution(run, e.execution_id, phase=Phase.OPEN, due_at=e.due_at)
+def _execution_extended(run: Run, e: m.ExecutionExtended, _: datetime) -> Changes:
+    return _execution(run, e.execution_id, phase=Phase.OPEN, due_at=e.due_at)
 
 
-def _output_claimed(run: Run, e: m.OutputClaimed, _: datetime) -> Run:
-    return _with_execution(
+def _output_claimed(run: Run, e: m.OutputClaimed, _: datetime) -> Changes:
+    return _execution(
         run, e.execution_id, phase=Phase.VERIFYING, claimed=e.output, claim_digest=e.digest, claim_by=e.by
     )
 
 
-def _with_executor(run: Run, execution: Execution, by: str) -> Run:
+def _closed(run: Run, execution: Execution, phase: Phase, closing: Closing) -> Changes:
+    """An execution has ended, and whoever performed it counts among the run's executors."""
+    changes = _execution(run, execution.id, phase=phase, closing=closing, claimed=None)
     if execution.performer in (Performer.HOST, Performer.PROGRAM, Performer.AGENT):
-        return replace(run, executors=run.executors | {by})
-    return run
+        changes["executors"] = run.executors | {closing.by}
+    return changes
 
 
-def _with_good_output(run: Run, execution_id: str, step: int, output: object) -> Run:
-    run = _with_step(run, step, completed=execution_id, output=output, completed_seq=run.seq)
-    return replace(run, last_output=output)
+def _good_output(run: Run, execution_id: str, step: int, output: object, **counts: int) -> Changes:
+    state = _step(run, step, completed=execution_id, output=output, completed_seq=run.seq + 1, **counts)
+    return {**state, "last_output": output}
 
 
-def _execution_completed(run: Run, e: m.ExecutionCompleted, at: datetime) -> Run:
+def _item_done(run: Run, arrival: Arrival, execution_id: str, output: object) -> Changes:
+    fan, item = run.fans[arrival.step], arrival.item if arrival.item is not None else 0
+    return _fan(run, arrival.step, done=_put(fan.done, item, execution_id), outputs=_put(fan.outputs, item, output))
+
+
+def _execution_completed(run: Run, e: m.ExecutionCompleted, at: datetime) -> Changes:
     execution = run.executions[e.execution_id]
     closing = Closing(at=at, by=e.by, digest=e.digest, output=e.output, notes=e.notes)
-    run = _with_execution(run, e.execution_id, phase=Phase.COMPLETED, closing=closing, claimed=None)
-    run = _with_executor(run, execution, e.by)
+    changes = _closed(run, execution, Phase.COMPLETED, closing)
     if execution.arrival.item is None:
-        return _with_good_output(run, execution.id, execution.step, e.output)
-    return _with_item(run, execution.arrival, execution.id, e.output)
+        return changes | _good_output(run, execution.id, execution.step, e.output)
+    return changes | _item_done(run, execution.arrival, execution.id, e.output)
 
 
-def _with_item(run: Run, arrival: Arrival, execution_id: str, output: object) -> Run:
-    fan = run.fans[arrival.step]
-    item = arrival.item if arrival.item is not None else 0
-    fan = replace(fan, done=_put(fan.done, item, execution_id), outputs=_put(fan.outputs, item, output))
-    return replace(run, fans=_put(run.fans, arrival.step, fan))
-
-
-def _execution_failed(run: Run, e: m.ExecutionFailed, at: datetime) -> Run:
+def _execution_failed(run: Run, e: m.ExecutionFailed, at: datetime) -> Changes:
     closing = Closing(at=at, by=e.by, digest=e.digest, output=e.output, reason=e.reason)
-    run = _with_executor(run, run.executions[e.execution_id], e.by)
-    return _with_execution(run, e.execution_id, phase=Phase.FAILED, closing=closing, claimed=None)
+    return _closed(run, run.executions[e.execution_id], Phase.FAILED, closing)
 
 
-def _execution_skipped(run: Run, e: m.ExecutionSkipped, at: datetime) -> Run:
+def _execution_skipped(run: Run, e: m.ExecutionSkipped, at: datetime) -> Changes:
     execution = run.executions[e.execution_id]
     closing = Closing(at=at, by=e.by, digest=e.digest, output=e.output, reason="skipped")
-    run = _with_executor(run, execution, e.by)
-    run = _with_execution(run, e.execution_id, phase=Phase.SKIPPED, closing=closing, claimed=None)
+    changes = _closed(run, execution, Phase.SKIPPED, closing)
     if execution.arrival.item is None:
-        return run
-    return _with_item(run, execution.arrival, execution.id, None)
+        return changes
+    return changes | _item_done(run, execution.arrival, execution.id, None)
 
 
-def _run_held(run: Run, e: m.RunHeld, at: datetime) -> Run:
-    return replace(run, pause=Pause(by=e.by.key, at=at, reason=e.reason))
+def _run_held(_run: Run, e: m.RunHeld, at: datetime) -> Changes:
+    return {"pause": Pause(by=e.by.key, at=at, reason=e.reason)}
 
 
-def _run_released(run: Run, _event: m.RunReleased, _: datetime) -> Run:
-    return replace(run, pause=None)
+def _run_released(_run: Run, _event: m.RunReleased, _: datetime) -> Changes:
+    return {"pause": None}
 
 
-def _with_open_closed(run: Run, reason: str, at: datetime, step: int | None = None) -> Run:
+def _open_closed(run: Run, reason: str, at: datetime, step: int | None = None) -> Changes:
     """Nothing stays open behind an end: executions are closed as cancelled, gates withdrawn."""
     executions: dict[str, Execution] = dict(run.executions)
     gates: dict[str, Gate] = dict(run.gates)
     for execution in run.open_executions:
         if step in (None, execution.step):
             closing = Closing(at=at, by="system", digest="", reason=reason)
-            executions[execution.id] = replace(execution, phase=Phase.CANCELLED, closing=closing, claimed=None)
+            executions[execution.id] = altered(execution, phase=Phase.CANCELLED, closing=closing, claimed=None)
     for gate in (g for g in run.gates.values() if g.live):
         if step in (None, gate.step):
-            gates[gate.id] = replace(gate, withdrawn=reason, redrafting=False, due_at=None)
-    return replace(run, executions=executions, gates=gates)
+            gates[gate.id] = altered(gate, withdrawn=reason, redrafting=False, due_at=None)
+    return {"executions": executions, "gates": gates}
 
 
-def _ended(run: Run, end: End) -> Run:
+def _ended(run: Run, end: End) -> Changes:
     """What was pending or held stays readable: a run that takes this one up begins there, too."""
-    run = _with_open_closed(run, f"the run is {end.status}", end.at)
-    return replace(run, end=end, fans=EMPTY, pause=None, slot_reason="", slot_since=None)
+    closed = _open_closed(run, f"the run is {end.status}", end.at)
+    return {**closed, "end": end, "fans": EMPTY, "pause": None, "slot_reason": "", "slot_since": None}
 
 
-def _run_completed(run: Run, e: m.RunCompleted, at: datetime) -> Run:
+def _run_completed(run: Run, e: m.RunCompleted, at: datetime) -> Changes:
     return _ended(run, End(Status.COMPLETED, at, "system", output=e.output))
 
 
-def _run_failed(run: Run, e: m.RunFailed, at: datetime) -> Run:
+def _run_failed(run: Run, e: m.RunFailed, at: datetime) -> Changes:
     return _ended(run, End(Status.FAILED, at, "system", reason=e.reason))
 
 
-def _run_cancelled(run: Run, e: m.RunCancelled, at: datetime) -> Run:
+def _run_cancelled(run: Run, e: m.RunCancelled, at: datetime) -> Changes:
     return _ended(run, End(Status.CANCELLED, at, str(e.by), reason=e.reason, denied=e.denied))
 
 
-_TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Run]]] = {
-    m.RunStarted: _run_started,
+_TABLE: Final[Mapping[type[Any], Callable[[Run, Any, datetime], Changes]]] = {
+    m.RunStarted: _again,
     m.ReachNarrowed: _reach_narrowed,
     m.StepVisited: _step_visited,
     m.StepPassedOver: _unchanged,
@@ -388,5 +395,4 @@ def evolve(run: Run | None, event: m.Event, at: datetime) -> Run:
         if not isinstance(event, m.RunStarted):
             raise KeyError(f"{type(event).__name__} before RunStarted")
         return begun(event, at)
-    counted = replace(run, seq=run.seq + 1, active_at=at)
-    return _TABLE[type(event)](counted, event, at)
+    return altered(run, seq=run.seq + 1, active_at=at, **_TABLE[type(event)](run, event, at))
