@@ -20,11 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from engine import BOT, NOW, plain, sop
-from stored import WHO, folded
+from stored import WHO
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.draft import Moment
-from procedo.core.machine import decide
+from procedo.core.machine import drafted
 from procedo.core.model import Mode, Sop
 from procedo.core.needs import executions_needed, steps_needed
 from procedo.core.state import Phase
@@ -83,8 +84,8 @@ class Moves:
 
     def begin(self, writer: Writer, run_id: str) -> None:
         command = m.Start(run_id, INPUTS, BOT, Mode.AUTO, "host", "marker")
-        events = decide(self.sop, None, command, Moment(NOW))
-        writer.save(None, folded(None, events, NOW), events, WHO, NOW)
+        draft = drafted(self.sop, None, command, Moment(NOW))
+        writer.save(None, altered(draft.run, revision=1), draft.events, WHO, NOW)
 
     def advance(self, writer: Writer, run_id: str, step: int) -> None:
         run = writer.run(run_id)
@@ -94,10 +95,9 @@ class Moves:
         run = writer.with_steps(run, steps_needed(self.sop, run, command))
         run = writer.with_executions(run, executions_needed(run, command))
         begun = time.perf_counter()
-        events = decide(self.sop, run, command, Moment(NOW))
-        after = folded(run, events, NOW)
+        draft = drafted(self.sop, run, command, Moment(NOW))
         self.engine.append(time.perf_counter() - begun)
-        writer.save(run, after, events, WHO, NOW)
+        writer.save(run, altered(draft.run, revision=run.revision + 1), draft.events, WHO, NOW)
 
 
 def median(seconds: list[float]) -> float:
