@@ -299,7 +299,7 @@ class Runs(Looking):
         outcome = await self._store.write(work)
         if outcome.snapshot is not None:
             published = await self._published(outcome.snapshot)
-            outcome = replace(outcome, snapshot=published)
+            outcome = Outcome(published, outcome.refusal)
         return outcome.answer()
 
     # --- looking ----------------------------------------------------------------------------------
@@ -332,4 +332,5 @@ class Runs(Looking):
         return await wait_for(look, self._store, self._clock, wait_s, progress, past)
 
     async def _published(self, snapshot: Snapshot) -> Snapshot:
-        return replace(snapshot, state_files=await self._state_files.publish(snapshot.run))
+        files = await self._state_files.publish(snapshot.run)
+        return replace(snapshot, state_files=files) if files else snapshot

@@ -151,7 +151,7 @@ class Transitions:
             after = self._commit(writer, sop, run, command, by, delegating)
         except Refused as error:
             return Outcome(self.snapshot(writer, sop, run), error)
-        return Outcome(replace(self.snapshot(writer, sop, after), replayed=after is run))
+        return Outcome(altered(self.snapshot(writer, sop, after), replayed=after is run))
 
     def begin(self, writer: Writer, sop: Sop, command: m.Start, by: Principal) -> Snapshot:
         """Commit the start of a run that was admitted in this transaction."""
