@@ -64,7 +64,8 @@ class Looking:
             snapshot = self._look(reader, run_id)
             executions, gates = reader.executions(run_id), reader.gates(run_id)
             snapshot = replace(snapshot, sessions=_sessions(reader, run_id))
-            return History(snapshot, executions, gates, reader.records(run_id), reader.sessions(run_id))
+            records, sessions = reader.records(run_id), reader.sessions(run_id)
+            return History(snapshot, executions, gates, records, sessions, reader.children(run_id))
 
         return await self._store.read(work)
 

@@ -11,6 +11,7 @@ from procedo.surfaces.drawing import STYLE, drawing
 from procedo.surfaces.graph import MARKS, outline
 from procedo.surfaces.layout import Box, Line, layered
 
+pytestmark = pytest.mark.requirement("console-drawing")
 SPACE = "{http://www.w3.org/2000/svg}"
 
 

@@ -15,7 +15,7 @@ from procedo.runs import Runs
 from procedo.surfaces.redaction import masked_text
 from procedo.surfaces.text import line
 from procedo.surfaces.web.standing import status_words
-from procedo.surfaces.web.words import shown, when
+from procedo.surfaces.web.words import actor, shown, when
 
 __all__ = ["LOOKED", "Found", "Query", "entry", "find", "key_text", "list_version"]
 
@@ -117,7 +117,7 @@ def entry(one: Summary, now: datetime) -> dict[str, Any]:
         "version": shown(one.version),
         "reason": shown(line(masked_text(one.reason), 200)),
         "key": None if one.key is None else key_text(one.key),
-        "starter": shown(str(one.starter)),
+        "starter": actor(one.starter.key),
         "started": when(one.started_at, now),
         "active": when(one.active_at, now),
         "gates": one.open_gates,

@@ -26,7 +26,7 @@ from procedo.surfaces.web.runcontrols import controls
 from procedo.surfaces.web.runlist import entry, key_text
 from procedo.surfaces.web.runsteps import preview, steps, usage
 from procedo.surfaces.web.standing import standing, status_words
-from procedo.surfaces.web.words import shown, when
+from procedo.surfaces.web.words import actor, shown, when
 
 __all__ = ["reads_transcripts", "run_page", "run_version"]
 
@@ -36,12 +36,6 @@ _ACTORS: Final[Mapping[str, str]] = {
     "agent": "An agent is at work",
     "server": "The server is at work",
     "nobody": "Nobody has to act",
-}
-_DOORS: Final[Mapping[str, str]] = {
-    "host": "at the host",
-    "cli": "in the terminal",
-    "web": "in the console",
-    "http": "over HTTP",
 }
 _PASSING: Final = frozenset(
     {
@@ -101,7 +95,7 @@ def run_page(
         "actor": "" if run.end is not None else _ACTORS[who_acts(snapshot)],
         "standing": [now for now in standing(snapshot) if now.gate not in {gate.id for gate in run.open_gates}],
         "started": when(run.started_at, now),
-        "starter": _person(str(run.starter.key)),
+        "starter": actor(run.starter.key),
         "active": when(run.active_at, now),
         "ended": None if run.end is None else when(run.end.at, now),
         "failure": shown(masked_text(run.end.reason)) if run.end is not None and run.end.reason else "",
@@ -154,7 +148,7 @@ def _decision(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any]:
 
 def _total(sessions: Iterable[SessionRow]) -> Mapping[str, Any] | None:
     found = tuple(sessions)
-    return usage_view(found) if found else None
+    return {"unmeasured": 0, "unpriced": 0, **usage_view(found)} if found else None
 
 
 # --- the record -----------------------------------------------------------------------------------
@@ -168,7 +162,7 @@ def _records(history: History, now: datetime, *, whole: bool) -> Iterator[dict[s
             yield {
                 "when": when(record.at, now),
                 "text": _said(record, codes),
-                "who": _person(record.acting),
+                "who": actor(record.acting),
                 "step": "" if record.execution_id is None else titles.get(record.execution_id.partition(".")[0], ""),
             }
 
@@ -179,13 +173,3 @@ def _said(record: Record, codes: Mapping[str, str]) -> str:
         data = {**data, "gate_id": codes.get(gate_id, gate_id)}
     text = shown(masked_text(record_line(record.kind, data)))
     return text[:1].upper() + text[1:]
-
-
-def _person(key: str) -> str:
-    """Who acted and at which door, from a principal's key."""
-    kind, _, rest = key.partition(":")
-    source, _, subject = rest.partition(":")
-    if kind == "system":
-        return "the server"
-    name = shown(subject) or "nobody known"
-    return f"{name} ({'a model ' if kind == 'agent' else ''}{_DOORS.get(source, source)})"

@@ -1,6 +1,7 @@
 """Runs: the list, one run, what may be done to it, its values and its sessions. No GET changes anything."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from starlette.requests import Request
@@ -96,7 +97,8 @@ class _RunPages:
         async def version() -> str | None:
             if await self._frame.doors.visitor(request) is None:
                 return None
-            return list_version(await find(runs, query), await runs.counts())
+            counts = await runs.counts()
+            return list_version(await find(runs, query), counts)
 
         return self._frame.streams.stream(version)
 
@@ -130,7 +132,9 @@ class _RunPages:
         async def version() -> str | None:
             if await self._frame.doors.visitor(request) is None:
                 return None
-            return run_version(await runs.accounted(await runs.look(run_id)))
+            spent = (await runs.accounted(await runs.look(run_id))).sessions
+            # Looked at once more at the end: what moves it after that is news to the stream.
+            return run_version(replace(await runs.look(run_id), sessions=spent))
 
         await version()  # a run that does not exist is told before the stream begins
         return self._frame.streams.stream(version)

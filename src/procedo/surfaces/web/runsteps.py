@@ -61,7 +61,6 @@ class Attempt:
     opened: When
     closed: When | None
     took: str
-    by: str
     reason: str
     notes: tuple[str, ...]
     output: Preview | None
@@ -105,7 +104,6 @@ def _attempt(execution: Execution, session: SessionRow | None, now: datetime, *,
         opened=when(execution.opened_at, now),
         closed=None if closing is None else when(closing.at, now),
         took="" if closing is None else _took((closing.at - execution.opened_at).total_seconds()),
-        by="" if closing is None else shown(closing.by),
         reason="" if closing is None else shown(masked_text(closing.reason)),
         notes=() if closing is None else tuple(shown(masked_text(note)) for note in closing.notes),
         output=None if closing is None or closing.output is None else preview(masked(closing.output)),
@@ -143,4 +141,5 @@ def usage(sessions: Iterable[SessionRow]) -> list[dict[str, Any]]:
 def _sums(rows: list[SessionRow]) -> dict[str, Any]:
     view = usage_view(rows)
     (agent,) = view["agents"]
-    return {**view, "sessions": agent["sessions"], "turns": agent["model_turns"], "calls": agent["tool_calls"]}
+    scripted = agent.get("scripted", False)
+    return {**view, "turns": agent["model_turns"], "calls": agent["tool_calls"], "scripted": scripted}

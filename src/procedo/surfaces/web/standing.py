@@ -7,7 +7,7 @@ from procedo.core import messages as m
 from procedo.core.state import Status
 from procedo.runs import Snapshot
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.web.words import blocks, shown
+from procedo.surfaces.web.words import actor, blocks, shown
 
 __all__ = ["Now", "standing", "status_words"]
 
@@ -33,7 +33,7 @@ def standing(snapshot: Snapshot) -> tuple[Now, ...]:
 def _all(snapshot: Snapshot) -> Iterator[Now]:
     pause = snapshot.run.pause
     if pause is not None:
-        yield Now(f"The run is paused by {shown(pause.by)}{_because(pause.reason)}.")
+        yield Now(f"The run is paused by {actor(pause.by)}{_because(pause.reason)}.")
     for action in snapshot.actions:
         yield _one(action)
     for child in snapshot.children:
@@ -66,5 +66,5 @@ def _ended(action: m.Ended) -> str:
     if action.status is Status.COMPLETED:
         output = "; ".join(f"{block.name}: {block.text}".lstrip(": ") for block in blocks(masked(action.output)))
         return f"The run is completed{'' if not output else f' with {output[:400]}'}."
-    by = f" by {shown(action.by)}" if action.status is Status.CANCELLED and action.by else ""
+    by = f" by {actor(action.by)}" if action.status is Status.CANCELLED and action.by else ""
     return f"The run is {action.status}{by}{_because(action.reason)}."

@@ -1,6 +1,7 @@
 """Foreign text and times as a page shows them. Escaping is the templates' work."""
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +10,19 @@ from typing import Final
 
 from procedo.core.model import Json
 
-__all__ = ["Block", "When", "blocks", "cut", "shown", "when", "written"]
+__all__ = ["Block", "When", "actor", "blocks", "cut", "shown", "when", "written"]
 
 _TREACHEROUS: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
 _JOINERS: Final = "\u200d"
 """Joins the parts of emoji and of letters in some scripts; shows nothing by itself."""
+_KEY: Final = re.compile(r"(human|agent|system):(host|cli|web|http|system):(.*)", re.DOTALL)
+_DOORS: Final[Mapping[str, str]] = {
+    "host": "at the host",
+    "cli": "in the terminal",
+    "web": "in the console",
+    "http": "over HTTP",
+    "system": "in the server",
+}
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
@@ -24,6 +33,17 @@ def shown(text: str) -> str:
         f"⟨U+{ord(c):04X}⟩" if c not in "\n\t" + _JOINERS and unicodedata.category(c) in _TREACHEROUS else c
         for c in text
     )
+
+
+def actor(key: str) -> str:
+    """Who acted and at which door, from a principal's key; other words stay as they are."""
+    found = _KEY.fullmatch(key)
+    if found is None:
+        return shown(key)
+    kind, source, subject = found.groups()
+    if kind == "system":
+        return "the server"
+    return f"{shown(subject) or 'nobody known'} ({'a model ' if kind == 'agent' else ''}{_DOORS[source]})"
 
 
 def written(value: Json) -> str:
