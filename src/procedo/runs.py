@@ -273,7 +273,7 @@ class Runs(Looking):
 
     async def adopt(self, snapshot: Json, surface: Surface) -> Snapshot:
         """Take a parked run over from a state file. Refuses a changed file, and a run that has moved on."""
-        run_id = await self._store.write(lambda writer: self._state_files.adopt(writer, snapshot))
+        run_id = await self._store.write(lambda w: self._transitions.adopted(w, *self._state_files.adopt(w, snapshot)))
         return await self.state(run_id, surface)
 
     async def command(

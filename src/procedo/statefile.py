@@ -64,8 +64,8 @@ class StateFiles:
             self._written[run.id] = run.revision
         return {gate.id: str(path) for gate in gates}
 
-    def adopt(self, writer: Writer, content: Json) -> str:
-        """Replay a state file into the store; returns the run's id.
+    def adopt(self, writer: Writer, content: Json) -> tuple[Run | None, str]:
+        """Replay a state file into the store; returns the run, None when it is here already, and its id.
 
         Raises `BadArgument` for what is no state file, `Refused` for a changed one and for a run that this
         store knows at another revision.
@@ -74,7 +74,7 @@ class StateFiles:
         known = writer.run(run_id)
         if known is not None:
             if known.head_hash == head_hash:
-                return run_id
+                return None, run_id
             message = f"Run {run_id} has moved on: it is at revision {known.revision} and {known.status} here."
             raise Refused("moved_on", message, "Use the run as it is; the file is older or of another branch.")
         for definition in _definitions(content):
@@ -89,7 +89,7 @@ class StateFiles:
             raise Refused(
                 "changed_file", "The state file lacks a definition of its run.", "Use the file as it was written."
             )
-        return run_id
+        return run, run_id
 
     def _replay(self, writer: Writer, records: list[Record]) -> Run:
         run: Run | None = None

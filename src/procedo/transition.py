@@ -16,7 +16,7 @@ from procedo.core.admission import Load, slot_objection
 from procedo.core.altered import altered
 from procedo.core.approval import Policy, objection
 from procedo.core.draft import Draft, Moment
-from procedo.core.effects import Effect, EffectKind, effects
+from procedo.core.effects import Effect, EffectKind, effects, standing
 from procedo.core.evolve import FreshSteps
 from procedo.core.machine import drafted
 from procedo.core.model import Sop
@@ -213,6 +213,12 @@ class Transitions:
         _end_sessions(writer, before, after, now)
         self.emit(writer, effects(before, saved, events), saved)
         return saved
+
+    def adopted(self, writer: Writer, run: Run | None, run_id: str) -> str:
+        """Let a run that was just taken over from elsewhere (None: it was here before) go on here; gives its id."""
+        if run is not None:
+            self.emit(writer, standing(run), run)
+        return run_id
 
     def emit(self, writer: Writer, found: Sequence[Effect], run: Run) -> None:
         """Hand effects to the carrier. A freed slot wakes somebody only if somebody waits."""

@@ -5,6 +5,7 @@ import shlex
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from service import Shop, broken, finished, person
 from webhost import WebHost
 
 from procedo.app import App
-from procedo.core.state import Verdict
+from procedo.core.state import Status, Verdict
 from procedo.errors import StoreError
 
 pytestmark = pytest.mark.anyio
@@ -315,3 +316,39 @@ async def test_a_worker_delivers_without_being_asked(shop: Shop, host: WebHost) 
             ):
                 await app.store.changed(5)
     assert events(host) == ["opened"]
+
+
+async def test_people_are_told_once_about_the_gate_of_a_run_that_was_adopted(
+    shop: Shop, host: WebHost, tmp_path: Path
+) -> None:
+    shop.configure(config(host))
+    async with shop.opened() as app:
+        await at_review(app)
+        (path,) = (tmp_path / ".procedo" / "state").iterdir()
+        content = json.loads(path.read_text())
+    (tmp_path / "other").mkdir()
+    other = Shop(tmp_path / "other")
+    other.configure(config(host))
+    async with other.opened() as app:
+        adopted = await app.runs.adopt(content, HOST)
+        await carried(app, other.clock)
+        await app.runs.adopt(content, HOST)
+        await carried(app, other.clock)
+    (gate,) = adopted.run.open_gates
+    assert [(one["event"], one["gate"]["code"]) for one in told(host)] == [("opened", gate.code)]
+
+
+async def test_the_time_of_an_adopted_gate_runs_out_here(shop: Shop, host: WebHost, tmp_path: Path) -> None:
+    limit = 'timeout = "60s"\non_timeout = "deny"'
+    shop.configure(config(host, limit))
+    async with shop.opened() as app:
+        await at_review(app)
+        (path,) = (tmp_path / ".procedo" / "state").iterdir()
+        content = json.loads(path.read_text())
+    (tmp_path / "other").mkdir()
+    other = Shop(tmp_path / "other")
+    other.configure(config(host, limit))
+    async with other.opened() as app:
+        run_id = (await app.runs.adopt(content, HOST)).run.id
+        await later(app, other.clock, 120)
+        assert (await app.runs.look(run_id)).run.status is Status.CANCELLED

@@ -13,7 +13,7 @@ from procedo.core import messages as m
 from procedo.core.notice import Occasion
 from procedo.core.state import Performer, Phase, Run
 
-__all__ = ["Effect", "EffectKind", "effects"]
+__all__ = ["Effect", "EffectKind", "effects", "standing"]
 
 
 class EffectKind(StrEnum):
@@ -74,6 +74,18 @@ def effects(before: Run | None, after: Run, events: Sequence[m.Event]) -> tuple[
     if before is not None and before.holds_slot and not after.holds_slot:
         found.append(Effect(f"{after.id}:slots:{after.revision}", EffectKind.SLOTS))
     return (*found, *_notices(before, after, events, first))
+
+
+def standing(run: Run) -> tuple[Effect, ...]:
+    """What a run needs in a store that takes it over as it stands: people are told what waits, and time is watched."""
+    found = [
+        Effect(f"{gate.id}:adopted", EffectKind.NOTICE, gate.id, occasion=Occasion.OPENED)
+        for gate in run.open_gates
+        if gate.live
+    ]
+    if run.due_at is not None:
+        found.append(Effect(f"{run.id}:tick:{run.due_at.isoformat()}", EffectKind.TICK, due_at=run.due_at))
+    return tuple(found)
 
 
 def _notices(before: Run | None, after: Run, events: Sequence[m.Event], first: int) -> list[Effect]:
