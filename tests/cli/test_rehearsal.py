@@ -73,7 +73,7 @@ def test_cases_that_come_out_as_expected_pass(tank: Workspace) -> None:
         "  ok      a high level rings\n"
         "  5 of 6 branches walked\n"
         "    not walked: step 3: done\n"
-        "3 cases of 1 procedures: all as expected.\n"
+        "3 cases of 1 procedure: all as expected.\n"
     )
 
 

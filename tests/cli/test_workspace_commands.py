@@ -14,11 +14,12 @@ def test_a_new_procedure_loads_and_runs_to_its_gate(workspace: Workspace) -> Non
     assert made == {
         "name": "weekly-report",
         "folder": str(workspace.root / "sops" / "weekly-report"),
-        "files": ["SOP.toml", "SOP.md"],
+        "files": ["SOP.toml", "SOP.md", "tests.toml"],
     }
-    assert sorted(file.name for file in folder.iterdir()) == ["SOP.md", "SOP.toml"]
+    assert sorted(file.name for file in folder.iterdir()) == ["SOP.md", "SOP.toml", "tests.toml"]
     checked = workspace.json("check", "weekly-report")
     assert (checked["ok"], checked["problems"]) == (True, [])
+    assert workspace.json("test", "weekly-report", "--coverage", "100")["ok"]
     assert workspace.json("list")["sops"][0]["description"] == 'Numbers "for all"'
     run_id = workspace.json("start", "weekly-report", "--input", "subject=March")["run_id"]
     snapshot = report(workspace.root, run_id, "1.1", {"summary": "42 orders"})

@@ -193,6 +193,7 @@ def test_nobody_without_an_identity_decides() -> None:
         desk.approve(1, by=person("  "))
 
 
+@pytest.mark.requirement("separation")
 def test_the_executor_of_a_run_does_not_decide_in_it() -> None:
     first, second = plain(2)
     desk = Desk(sop(first, replace(second, requires_confirmation=True))).start()

@@ -31,6 +31,7 @@ def break_glass(
 # --- breaking the glass --------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("break-glass")
 @pytest.mark.parametrize(
     ("policy", "overridden"),
     [
@@ -52,6 +53,7 @@ def test_a_named_person_decides_alone_against_group_quorum_and_roles_with_an_eve
     assert (gate.verdict, gate.decided_by, gate.glass_broken) == (Verdict.APPROVE, IDA, True)
 
 
+@pytest.mark.requirement("break-glass")
 @pytest.mark.parametrize(
     ("glass", "by", "why", "told"),
     [
@@ -181,6 +183,7 @@ def started(by: Principal, *lineage: str) -> Desk:
     return desk
 
 
+@pytest.mark.requirement("separation")
 @pytest.mark.parametrize(
     "barred",
     [

@@ -1,8 +1,6 @@
 """The manual of approvals says what is so."""
 
 import re
-import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +10,8 @@ from repository import ROOT
 from service import Shop
 from webhost import WebHost
 
-from procedo.config import KEYS, load
+from procedo.config import KEYS
 from procedo.core.notice import Occasion
-from procedo.surfaces.cli.parser import parse
 
 pytestmark = pytest.mark.anyio
 
@@ -23,20 +20,6 @@ MANUAL = (ROOT / "docs" / "approvals.md").read_text(encoding="utf-8")
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", MANUAL, re.DOTALL)
-
-
-@pytest.mark.parametrize("text", blocks("toml"))
-def test_each_configuration_in_the_manual_loads(tmp_path: Path, text: str) -> None:
-    (tmp_path / "procedo.toml").write_text(text, encoding="utf-8")
-    load(tmp_path)
-
-
-def test_each_command_in_the_manual_is_understood() -> None:
-    commands = re.findall(r"`(procedo [^`]+)`", MANUAL)
-    assert len(commands) >= 8
-    for command in commands:
-        _, *words = shlex.split(command)
-        parse(words)
 
 
 def test_every_key_of_notices_and_every_moment_is_in_the_manual() -> None:

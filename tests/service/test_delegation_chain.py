@@ -37,6 +37,7 @@ def shop(tmp_path: Path) -> Shop:
     return made
 
 
+@pytest.mark.requirement("separation")
 async def test_who_executed_in_the_parent_does_not_decide_in_its_sub_run_at_any_door(shop: Shop) -> None:
     async with shop.opened() as app:
         parent = await app.runs.start("parent", None, HOST)

@@ -355,6 +355,7 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     assert ("fits/SOP.md", 0, "file-too-large") in of_library(tmp_path)
 
 
+@pytest.mark.requirement("library-links")
 def test_links_out_of_the_library_are_not_followed(tmp_path: Path) -> None:
     outside = put(tmp_path / "outside")
     root = tmp_path / "sops"

@@ -1,4 +1,4 @@
-"""Makes a procedure of three steps with a gate, ready to be changed: a folder with `SOP.toml` and `SOP.md`.
+"""Makes a procedure of three steps with a gate, ready to be changed: `SOP.toml`, `SOP.md`, and a rehearsal of it.
 
 It goes into the workspace; where there is none yet, into `sops/` of the present folder. Nothing is ever overwritten.
 """
@@ -46,6 +46,26 @@ _STEPS: Final = """\
 
 3. **Report** — Tell in two sentences what was done and how it ended.
    - terminal: true
+"""
+_REHEARSAL: Final = """\
+# Played by `procedo test {name}`: what each step reports, what each gate answers, and what is to come of it.
+[[case]]
+name = "carried out after a yes"
+inputs = {{ subject = "a first try" }}
+reports = [
+  {{ step = 1, output = {{ summary = "ready" }} }},
+  {{ step = 2, output = "done" }},
+  {{ step = 3, output = "It was done. It went well." }},
+]
+gates = [{{ step = 2, answer = "approve" }}]
+expect = {{ status = "completed", path = [1, 2, 3], gates = [2] }}
+
+[[case]]
+name = "a no ends it"
+inputs = {{ subject = "a first try" }}
+reports = [{{ step = 1, output = {{ summary = "not ready" }} }}]
+gates = [{{ step = 2, answer = "deny", comment = "not today" }}]
+expect = {{ status = "cancelled", path = [1], gates = [2] }}
 """
 
 
@@ -106,10 +126,11 @@ def run(call: Call) -> int:
         {
             "SOP.toml": _HEADER.format(name=_quoted(name), description=_quoted(description)),
             "SOP.md": _STEPS.format(title=title),
+            "tests.toml": _REHEARSAL.format(name=name),
         },
     )
     if call.json:
-        call.output.value({"name": name, "folder": str(folder), "files": ["SOP.toml", "SOP.md"]})
+        call.output.value({"name": name, "folder": str(folder), "files": ["SOP.toml", "SOP.md", "tests.toml"]})
         return 0
     call.output.line(f"{call.output.style('green', 'made')}  {folder}")
     call.output.pairs(
@@ -117,6 +138,7 @@ def run(call: Call) -> int:
             ("edit", str(folder / "SOP.md")),
             ("check", f"procedo check {name}"),
             ("see it", f"procedo graph {name}"),
+            ("test", f"procedo test {name}"),
             ("start", f'procedo start {name} --input subject="a first try"'),
         ]
     )

@@ -142,7 +142,6 @@ def run(call: Call) -> int:
         for value in values:
             _show(call, value)
         cases = sum(len(value["cases"]) for value in values)
-        call.output.line(
-            f"{cases} cases of {len(values)} procedures: {'all as expected' if passed else 'not as expected'}."
-        )
+        of = f"{cases} case{'' if cases == 1 else 's'} of {len(values)} procedure{'' if len(values) == 1 else 's'}"
+        call.output.line(f"{of}: {'all as expected' if passed else 'not as expected'}.")
     return 0 if passed else 1
