@@ -8,10 +8,10 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-__all__ = ["Path", "Places", "locate", "syntax_problem"]
+__all__ = ["Header", "Pair", "Path", "Places", "locate", "syntax_problem"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """The way to a value: keys, and positions in arrays, counted from 0: `("steps", 0, "title")`."""
@@ -27,10 +27,30 @@ _PLACE_IN_MESSAGE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """A header `[table]`: the path of its table, and the offsets where it begins and ends."""
+
+    path: Path
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A key with its value: the offsets where the key begins, and where the value begins and ends."""
+
+    start: int
+    value: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
-    """The lines of a document's keys, counted from 1."""
+    """The lines of a document's keys, counted from 1; its headers in order, and its pairs by path."""
 
     lines: Mapping[Path, int]
+    headers: tuple[Header, ...] = ()
+    pairs: Mapping[Path, Pair] = field(default_factory=dict)
 
     def line(self, *path: str | int) -> int:
         """The line of this key or array item, or of the nearest one around it; 1 when nothing is known."""
@@ -51,7 +71,9 @@ def syntax_problem(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]
 
 def locate(text: str) -> Places:
     """Find the line of every table, key and array item of a valid document."""
-    return Places(_Scan(text).document())
+    scan = _Scan(text)
+    scan.document()
+    return Places(scan.lines, tuple(scan.headers), scan.pairs)
 
 
 class _Scan:
@@ -61,17 +83,18 @@ class _Scan:
         self._text = text
         self._at = 0
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
-        self._lines: dict[Path, int] = {}
+        self.lines: dict[Path, int] = {}
+        self.headers: list[Header] = []
+        self.pairs: dict[Path, Pair] = {}
         self._counts: dict[Path, int] = {}
 
-    def document(self) -> Mapping[Path, int]:
+    def document(self) -> None:
         table: Path = ()
         while self._peek_past(_BLANKS):
             if self._text.startswith("[", self._at):
                 table = self._header()
             else:
                 self._pair(table)
-        return self._lines
 
     def _peek_past(self, blanks: re.Pattern[str]) -> str:
         """The next character that is no blank, or an empty string at the end."""
@@ -80,13 +103,13 @@ class _Scan:
         return self._text[self._at : self._at + 1]
 
     def _mark(self, path: Path, line: int) -> None:
-        self._lines.setdefault(path, line)
+        self.lines.setdefault(path, line)
 
     def _line(self) -> int:
         return bisect_right(self._starts, self._at)
 
     def _header(self) -> Path:
-        line = self._line()
+        line, start = self._line(), self._at
         repeated = self._text.startswith("[[", self._at)
         self._at += 2 if repeated else 1
         keys = self._keys()
@@ -100,6 +123,7 @@ class _Scan:
         elif path in self._counts:
             path = (*path, self._counts[path] - 1)
         self._mark(path, line)
+        self.headers.append(Header(path, start, self._at))
         return path
 
     def _descend(self, path: Path, keys: list[str], line: int) -> Path:
@@ -126,12 +150,15 @@ class _Scan:
             self._at += 1
 
     def _pair(self, table: Path) -> None:
-        line = self._line()
+        line, start = self._line(), self._at
         keys = self._keys()
         path = (*self._descend(table, keys[:-1], line), keys[-1])
         self._mark(path, line)
         self._at += 1  # the equals sign
+        self._peek_past(_BLANKS_IN_LINE)
+        value = self._at
         self._value(path)
+        self.pairs[path] = Pair(start, value, value + len(self._text[value : self._at].rstrip(" \t\r\n")))
 
     def _value(self, path: Path) -> None:
         first = self._peek_past(_BLANKS_IN_LINE)

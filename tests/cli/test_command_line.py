@@ -15,6 +15,7 @@ Begin:
   demo     watch a procedure run: gate, kill, restart, record
   new      make a new procedure
   serve    run the MCP server, for a host or over HTTP
+  install  put the server into an MCP host, or take it out
   doctor   look for what is wrong, and say how to mend it
 
 Procedures:
@@ -59,6 +60,7 @@ MINIMAL = {
     "demo": ("--fast", "--json"),
     "new": ("fresh",),
     "serve": (),
+    "install": (),
     "doctor": (),
     "list": (),
     "show": ("kiln-firing",),

@@ -13,7 +13,7 @@ from procedo.surfaces.cli.wording import as_command
 
 __all__ = ["main"]
 
-_WITHOUT_WORKSPACE = frozenset({"demo", "manual", "schema"})
+_WITHOUT_WORKSPACE = frozenset({"demo", "install", "manual", "schema"})
 """Verbs that touch nobody's runs, so that there is nowhere to look a token up."""
 
 _INTERRUPTED = 130

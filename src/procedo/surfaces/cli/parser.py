@@ -39,6 +39,7 @@ VERBS: Final = (
         ("demo", "demo", "watch a procedure run: gate, kill, restart, record"),
         ("new", "new", "make a new procedure"),
         ("serve", "serve", "run the MCP server, for a host or over HTTP"),
+        ("install", "install", "put the server into an MCP host, or take it out"),
         ("doctor", "doctor", "look for what is wrong, and say how to mend it"),
     ),
     *_verbs(
