@@ -50,7 +50,8 @@ def nodes(draw: st.DrawFn, depth: int = 3) -> str:
     for name in names:
         head = "" if name is None else f"{json.dumps(name)}{draw(gaps())}:{draw(gaps())}"
         parts.append(f"{draw(gaps())}{head}{draw(nodes(depth - 1))}{draw(gaps())}")
-    last = "," if parts and draw(st.booleans()) else ""
+    trailing: bool = draw(st.booleans())
+    last = "," if parts and trailing else ""
     body = ",".join(parts) + last + draw(gaps())
     return f"{{{body}}}" if kind == "object" else f"[{body}]"
 
