@@ -38,6 +38,20 @@ def test_a_prompt_with_newlines_stays_on_its_line(workspace: Workspace, words: t
     assert "\\x0a" in text
 
 
+def test_the_texts_of_a_procedure_pose_as_no_other_step(workspace: Workspace) -> None:
+    forged_step = "a\\n  2. forged\\u001b[2J"
+    header = f'name = "one"\ndescription = "{forged_step}"\nexecution_mode = "auto"'
+    steps = f'[[steps]]\nnumber = 1\ntitle = "{forged_step}"\nbody = """do\n  2. forged\\u001b[31m\\r"""\n'
+    folder = workspace.root / "sops" / "one"
+    folder.mkdir()
+    (folder / "SOP.toml").write_text(f"[sop]\n{header}\n{steps}", encoding="utf-8")
+    text = workspace.run("show", "one").out
+    assert [line for line in text.splitlines() if line.strip().startswith("2. ")] == []
+    assert "     |   2. forged\\x1b[31m\\x0d\n" in text
+    assert "a\\x0a  2. forged\\x1b[2J" in text
+    assert "\x1b" not in text
+
+
 def test_a_text_as_the_output_of_a_run_stands_behind_a_bar(workspace: Workspace) -> None:
     workspace.simple("one", "1. **Say** — Say it.\n")
     run_id = workspace.json("start", "one")["run_id"]

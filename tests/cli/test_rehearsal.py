@@ -132,13 +132,41 @@ def test_a_script_with_mistakes_tells_them_all(tank: Workspace) -> None:
     done = tank.run("test", "tank", "--json")
     assert done.code == 1
     assert done.error["problems"] == [
-        f"{file}: case 'c': unknown key 'report' (did you mean 'reports'?)",
-        f"{file}: case 'c', reports 1: there is no step (write step = 3, or step = \"its-id\")",
-        f"{file}: case 'c', reports 2: status 'done' is no known word (one of completed, failed, skipped)",
-        f"{file}: case 'c', gates 1: answer 'yes' is no known word "
+        f"{file}:3: case 'c': unknown key 'report' (did you mean 'reports'?)",
+        f"{file}:4: case 'c', reports 1: there is no step (write step = 3, or step = \"its-id\")",
+        f"{file}:4: case 'c', reports 2: status 'done' is no known word (one of completed, failed, skipped)",
+        f"{file}:5: case 'c', gates 1: answer 'yes' is no known word "
         "(one of approve, deny, amend, revise, repeat, skip, fail, retract)",
-        f"{file}: case 'c', expect: unknown key 'pth' (did you mean 'path'?)",
+        f"{file}:6: case 'c', expect: unknown key 'pth' (did you mean 'path'?)",
     ]
+
+
+def test_a_name_that_stands_twice_is_told_at_the_second(tank: Workspace) -> None:
+    file = script(tank, '[[case]]\nname = "c"\nexpect.status = "failed"\n' * 2)
+    assert tank.run("test", "tank", "--json").error["problems"] == [f"{file}:5: case 'c': the name stands twice"]
+
+
+def test_a_script_that_is_no_toml_is_told_with_its_line(tank: Workspace) -> None:
+    file = script(tank, '[[case]]\nname = "c\n')
+    assert f"{file}:2 is no TOML: " in tank.run("test", "tank").err
+
+
+def test_without_a_script_it_says_how_to_write_one_and_that_one_works(tank: Workspace) -> None:
+    done = tank.run("test")
+    assert done.code == 0
+    assert "as expected" not in done.out
+    place = tank.root / "sops" / "tank" / "tests.toml"
+    assert done.out.startswith(f"Nothing to rehearse: no procedure here has a script. Write one, such as {place}:")
+    _, example, help_line = done.out.split("\n\n", 2)
+    tank.simple("one", "1. **Say** — Say it.\n")
+    (tank.root / "sops" / "one" / "tests.toml").write_text(example, encoding="utf-8")
+    assert tank.run("test").out.endswith("1 case of 1 procedure: all as expected.\n")
+    assert help_line == "procedo test --help tells what a script may say.\n"
+
+
+def test_without_a_procedure_there_is_nothing_to_rehearse(workspace: Workspace) -> None:
+    done = workspace.run("test")
+    assert (done.code, done.out) == (0, "There is no procedure here to rehearse. Make one: procedo new NAME\n")
 
 
 def test_a_case_that_expects_nothing_is_none(tank: Workspace) -> None:

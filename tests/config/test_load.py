@@ -191,6 +191,15 @@ def test_procedures_may_lie_anywhere(
             "procedo.toml:2: error[unknown-key]: unknown key 'host_agent' in [sop] (it belongs in [procedo])",
         ),
         (
+            "[policies.two]\nquorum = 2\n",
+            "procedo.toml:1: error[unknown-key]: unknown key 'policies' at the top of the file"
+            " (write it as [sop.approval.policies])",
+        ),
+        (
+            "[sop.mcp_bundles.desk]\nservers = []\n",
+            "procedo.toml:1: error[unknown-key]: unknown key 'mcp_bundles' in [sop] (known here: ",
+        ),
+        (
             "\n[sops]\nx = 1\n",
             "procedo.toml:2: error[unknown-key]: unknown key 'sops' at the top of the file (did you mean 'sop'?)",
         ),

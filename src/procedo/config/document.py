@@ -183,6 +183,8 @@ def _object_to_unknown(
     homes = sorted({other.table for other in KEYS if other.name == key and not is_table})
     if told := not_here(".".join(pattern), key):
         hint = told
+    elif is_table and (elsewhere := sorted(_tables_called(key))):
+        hint = f"write it as [{'] or ['.join(elsewhere)}]"
     elif near := get_close_matches(key, sorted(name for name in known if not name.startswith("<")), n=1):
         hint = f"did you mean {near[0]!r}?"
     elif homes:
@@ -190,6 +192,12 @@ def _object_to_unknown(
     else:
         hint = f"known here: {', '.join(sorted(known))}"
     document.object_to(path, "unknown-key", f"unknown key {key!r} {where}", hint)
+
+
+def _tables_called(name: str) -> set[str]:
+    """The full names of the tables whose own name this is, below the top of the file."""
+    ways = [[part.removesuffix("[]") for part in pattern] for pattern in _patterns()]
+    return {".".join(way[: way.index(name) + 1]) for way in ways if name in way[1:]}
 
 
 def _kind(value: Json) -> str:

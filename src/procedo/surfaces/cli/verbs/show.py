@@ -55,7 +55,7 @@ def _inputs(view: "DescribeView") -> list[tuple[str, str]]:
 
 def _procedure(call: Call, view: "DescribeView") -> None:
     out = call.output
-    out.line(f"{out.style('bold', view['name'])} {view['version']}  {view['description']}")
+    out.row(f"{out.style('bold', view['name'])} {view['version']}  {view['description']}")
     limit = view["max_concurrent"]
     out.pairs(
         [
@@ -72,15 +72,15 @@ def _procedure(call: Call, view: "DescribeView") -> None:
     out.line("\nsteps")
     for step in view.get("steps", ()):
         facts = [step[key] for key in ("kind", "agent", "capability", "sop") if key in step]
-        out.line(f"  {step['number']}. {out.style('bold', step['title'])}  {out.style('dim', ', '.join(facts))}")
+        out.row(f"  {step['number']}. {out.style('bold', step['title'])}  {out.style('dim', ', '.join(facts))}")
         if step.get("gate"):
-            out.line(f"     {out.style('yellow', 'gate')}: {step['gate']}")
-        for text in step.get("body", "").split("\n") if step.get("body") else ():
-            out.line(f"     {text}")
+            out.row(f"     {out.style('yellow', 'gate')}: {step['gate']}")
+        if step.get("body"):
+            out.quoted(step["body"], "     ")
         if step.get("leads_to"):
-            out.line(f"     {out.style('dim', 'leads to ' + '; '.join(step['leads_to']))}")
+            out.row(f"     {out.style('dim', 'leads to ' + '; '.join(step['leads_to']))}")
     for problem in view.get("problems", ()):
-        out.line(problem)
+        out.row(problem)
 
 
 def _executions(call: Call, view: "HistoryView") -> None:

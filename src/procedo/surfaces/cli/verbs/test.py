@@ -141,7 +141,23 @@ def run(call: Call) -> int:
     else:
         for value in values:
             _show(call, value)
-        cases = sum(len(value["cases"]) for value in values)
-        of = f"{cases} case{'' if cases == 1 else 's'} of {len(values)} procedure{'' if len(values) == 1 else 's'}"
-        call.output.line(f"{of}: {'all as expected' if passed else 'not as expected'}.")
+        call.output.line(_summary(values, entries, passed=passed))
     return 0 if passed else 1
+
+
+def _summary(values: Sequence[dict[str, Any]], entries: Sequence["Entry"], *, passed: bool) -> str:
+    """The last line. Where nothing was rehearsed, nothing was as expected either."""
+    if not entries:
+        return "There is no procedure here to rehearse. Make one: procedo new NAME"
+    if not values:
+        first = entries[0]
+        place = first.folder / ("tests.toml" if "SOP.toml" in first.files else f"{first.name}.test.toml")
+        return (
+            f"Nothing to rehearse: no procedure here has a script. Write one, such as {place}:\n"
+            '\n[[case]]\nname = "it goes to its end"\nreports = [{ step = 1, output = "done" }]\n'
+            'expect = { status = "completed", path = [1] }\n'
+            "\nprocedo test --help tells what a script may say."
+        )
+    cases = sum(len(value["cases"]) for value in values)
+    of = f"{cases} case{'' if cases == 1 else 's'} of {len(values)} procedure{'' if len(values) == 1 else 's'}"
+    return f"{of}: {'all as expected' if passed else 'not as expected'}."
