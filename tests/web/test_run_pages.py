@@ -384,6 +384,17 @@ async def test_a_run_keeps_to_its_version_and_the_page_says_that_there_is_anothe
         assert "Heat to 980" in page.html
 
 
+@pytest.mark.parametrize(
+    "path", ["/inbox/none", "/runs/run-1/none", "/runs/run-1/outputs/1.1/none", "/catalogue/a/b/c"]
+)
+async def test_an_address_that_leads_nowhere_is_told_on_a_page_to_visitors_alone(works: Office, path: str) -> None:
+    async with works.somebody() as anybody, works.operator() as ida:
+        assert (await anybody.get(path)).path == "/inbox/login"
+        page = await ida.get(path)
+        assert (page.status, "Nothing is found at this address." in page.text) == (404, True)
+        assert "/runs" in page.links
+
+
 async def test_an_unknown_run_is_not_found(works: Office) -> None:
     async with works.operator() as ida:
         for end in ("", "/events", "/cancel", "/inputs"):

@@ -38,6 +38,7 @@ _TITLES: Final = {
     "unknown_gate": "No such gate",
     "unknown_run": "No such run",
     "unknown_sop": "No such procedure",
+    "no_page": "No such page",
     "not_permitted": "Not permitted",
 }
 

@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from procedo.errors import NotFound
 from procedo.surfaces.drawing import STYLE
 from procedo.surfaces.web import cataloguepages, inboxpages, runpages, startform
 from procedo.surfaces.web.code import TerminalCode
 from procedo.surfaces.web.doors import BASE, Cookie, Doors
 from procedo.surfaces.web.frame import ConsoleApp, Frame
 from procedo.surfaces.web.live import Streams
-from procedo.surfaces.web.logins import Logins
+from procedo.surfaces.web.logins import Logins, Visitor
 from procedo.surfaces.web.pages import Pages
 from procedo.surfaces.web.throttle import Throttle
 
@@ -44,7 +45,12 @@ def console(
     frame = Frame(app, pages, doors, Streams(app.store, stopping or asyncio.Event()))
     files = [Route(f"{BASE}/{name}", _file(name), methods=["GET"]) for name in _FILES]
     files.append(Route(f"{BASE}/drawing.css", _sent(STYLE.encode(), "text/css"), methods=["GET"]))
-    return [*files, *doors.routes(), *(route for group in _GROUPS for route in group(frame))]
+    nothing = [frame.route(f"{place}/{{rest:path}}", _nothing) for place in PLACES]
+    return [*files, *doors.routes(), *(route for group in _GROUPS for route in group(frame)), *nothing]
+
+
+async def _nothing(_: Request, __: Visitor) -> Response:
+    raise NotFound("no_page", "Nothing is found at this address.", "The navigation leads to everything that there is.")
 
 
 def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
