@@ -3,11 +3,12 @@
 Nothing is built and no environment is read on import.
 """
 
+import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -96,6 +97,13 @@ class App:
     runs_of: Callable[[Principal], Runs]
     """The verbs for one caller, to whom the runs of everybody else do not exist."""
     telemetry: Telemetry = UNWATCHED
+
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the process is to end: whoever waits for something gives an answer then."""
+
+    async def put_down(self, seconds: float) -> None:
+        """Begin no further work, and wait until what is at hand has ended or was put down, at most so long."""
+        await self.carrier.put_down(seconds)
 
     @property
     def tokens(self) -> Tokens:

@@ -143,7 +143,6 @@ def test_a_name_that_has_to_be_looked_up_is_not(name: str) -> None:
 @pytest.mark.anyio
 @pytest.mark.requirement("http-edge")
 async def test_another_address_is_refused_without_tokens_and_taken_with_them(tmp_path: Path) -> None:
-    import asyncio
 
     from procedo.app import open_app
     from procedo.surfaces.http.serving import build
@@ -153,10 +152,10 @@ async def test_another_address_is_refused_without_tokens_and_taken_with_them(tmp
         addresses = Addresses.of("10.0.0.5", 8321, ServingSettings())
         code = TerminalCode(app.clock.now, lambda *_: None)
         with pytest.raises(Refused) as refusal:
-            await build(app, addresses, "10.0.0.5", code, "ida", asyncio.Event())
+            await build(app, addresses, "10.0.0.5", code, "ida")
         assert (refusal.value.code, "token create" in refusal.value.hint) == ("unprotected", True)
         await Served(app, "").token("ida", "view")
-        await build(app, addresses, "10.0.0.5", code, "ida", asyncio.Event())
+        await build(app, addresses, "10.0.0.5", code, "ida")
 
 
 def test_every_interface_needs_a_public_name() -> None:

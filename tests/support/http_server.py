@@ -94,14 +94,16 @@ async def reserved(folder: Path, *, protected: bool = True, clock: Clock | None 
             await app.tokens.create("first", MAKER, **first)  # type: ignore[arg-type]  # named just above
         sock = listen("127.0.0.1", 0)
         addresses = Addresses.of("127.0.0.1", sock.getsockname()[1], app.settings.serving)
-        stopping, code = asyncio.Event(), TerminalCode(app.clock.now, show)
-        server = http_server(await build(app, addresses, "127.0.0.1", code, "ida", stopping), lifespan=True)
+        code = TerminalCode(app.clock.now, show)
+        front = await build(app, addresses, "127.0.0.1", code, "ida")
+        server = http_server(front, lifespan=True)
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         code.renew()
         try:
             yield Served(app, f"http://127.0.0.1:{sock.getsockname()[1]}", codes)
         finally:
-            stopping.set()
+            app.stopping.set()
+            front.stop()
             server.should_exit = True
             await asyncio.wait_for(serving, BOUND_S)
             sock.close()

@@ -138,12 +138,18 @@ class Embedded:
     # --- one job ---------------------------------------------------------------------------------
 
     async def _carry(self, claim: Claim, perform: Callable[[Claim], Awaitable[None]], room: anyio.Semaphore) -> None:
+        settled = False
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._keep, claim, group.cancel_scope)
-                await self._settle(claim, await self._performed(claim, perform))
+                await self._settle(claim, done=await self._performed(claim, perform))
+                settled = True
                 group.cancel_scope.cancel()
         finally:
+            if not settled:
+                # It was stopped in the middle, and nothing works on it here any more: others need not wait.
+                with anyio.CancelScope(shield=True):
+                    await self._settle(claim, done=False)
             self._at_work -= 1
             room.release()
 
@@ -161,11 +167,13 @@ class Embedded:
             return True
         return False
 
-    async def _settle(self, claim: Claim, done: bool) -> None:
+    async def _settle(self, claim: Claim, *, done: bool) -> None:
         def work(writer: Writer) -> bool:
             if done:
                 return writer.finish_job(claim)
-            return writer.postpone_job(claim, self._clock.now() + timedelta(seconds=delay_s(claim.attempts)))
+            # What is put down because this process ends is for another one, at once.
+            rest_s = 0.0 if self._stopping else delay_s(claim.attempts)
+            return writer.postpone_job(claim, self._clock.now() + timedelta(seconds=rest_s))
 
         try:
             if not await self._store.write(work):

@@ -4,6 +4,7 @@ Whoever calls a tool is a model, also when a person's token lets it in. The pers
 that the client puts to its user; that counts only with a token of a person who may decide at gates.
 """
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -44,6 +45,10 @@ class BoundApp(Protocol):
     def inbox(self) -> InboxAddress:
         """Where people find the inbox page."""
 
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set once the process is to end."""
+
     def runs_of(self, caller: Principal, /) -> Runs:
         """The verbs for one caller."""
 
@@ -56,6 +61,7 @@ class Seen:
     library: Library
     runs: Runs
     inbox: InboxAddress
+    stopping: asyncio.Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ class HttpDoor:
         access.require(Role.VIEW)
         runs = self.app.runs_of(_model(access))
         library = reached(self.app.library, access.reach)
-        return Seen(self.app.settings, library, Permitted(runs, access), self.app.inbox)
+        return Seen(self.app.settings, library, Permitted(runs, access), self.app.inbox, self.app.stopping)
 
     def surface(self, ctx: Context) -> Surface:
         """The model that uses the token."""

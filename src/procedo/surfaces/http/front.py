@@ -1,5 +1,6 @@
 """One ASGI application out of its parts: health, console, MCP."""
 
+import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -16,9 +17,13 @@ from procedo.surfaces.web.doors import BASE
 from procedo.surfaces.web.protection import Protection
 from procedo.surfaces.web.site import PLACES
 
-__all__ = ["Front", "Health", "OpenDoor", "guarded"]
+__all__ = ["HEALTH_PATHS", "Front", "Health", "OpenDoor", "guarded"]
+
+HEALTH_PATHS: Final = frozenset({"/health", "/ready"})
 
 _JSON: Final = {"cache-control": "no-store"}
+_PATIENCE_S: Final = 2.0
+"""How long the store may be locked by somebody before that is told, in seconds."""
 
 
 def guarded(pages: list[Route], origins: tuple[str, ...]) -> Protection:
@@ -27,10 +32,12 @@ def guarded(pages: list[Route], origins: tuple[str, ...]) -> Protection:
 
 
 class Health:
-    """`/health`: the process answers. `/ready`: so does the store. Neither tells anything of a run."""
+    """`/health`: the process answers. `/ready`: it takes work, and the store takes records. Nothing tells of a run."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, stopping: asyncio.Event) -> None:
         self._store = store
+        self._stopping = stopping
+        self._looking: asyncio.Task[str] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -42,11 +49,27 @@ class Health:
 
     async def _answer(self, path: str) -> Response:
         if path == "/ready":
-            try:
-                await self._store.read(lambda reader: reader.slot_waiters())
-            except StoreError as error:
-                return JSONResponse({"status": "unavailable", "reason": error.code}, 503, _JSON)
+            reason = await self._unready()
+            if reason:
+                return JSONResponse({"status": "unavailable", "reason": reason}, 503, _JSON)
         return JSONResponse({"status": "ok"}, headers=_JSON)
+
+    async def _unready(self) -> str:
+        """Why nothing should be sent here now; empty when there is no reason."""
+        if self._stopping.is_set():
+            return "stopping"
+        # Those who ask while the store is locked wait for one look together, and do not queue up behind it.
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        done, _ = await asyncio.wait({self._looking}, timeout=_PATIENCE_S)
+        return self._looking.result() if done else "store_busy"
+
+    async def _look(self) -> str:
+        try:
+            await self._store.write(lambda writer: writer.slot_waiters())
+        except StoreError as error:
+            return error.code
+        return ""
 
 
 class OpenDoor:
@@ -86,7 +109,7 @@ class Front:
         path = scope.get("path", "")
         if scope["type"] != "http":
             await self._mcp(scope, receive, send)
-        elif path in ("/health", "/ready"):
+        elif path in HEALTH_PATHS:
             await self._health(scope, receive, send)
         elif path in self._beside:
             await self._beside[path](scope, receive, send)

@@ -1,13 +1,15 @@
 """Running the server: at which address, until which signal, and ending well.
 
-SIGTERM and SIGINT stop taking requests, give those in flight three seconds, and close the application. A second
-one ends at once.
+After SIGTERM, SIGINT or SIGHUP new requests are refused, calls that wait are answered as things stand, what was begun
+is answered, and work on steps is put down for another server; then the application is closed. That takes seconds and
+never more than `LONGEST_S`. A second signal ends at once.
 """
 
 import asyncio
 import os
 import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -24,7 +26,8 @@ from procedo.errors import Refused
 from procedo.ports import Clock
 from procedo.surfaces.http.addresses import Addresses, is_loopback, listen
 from procedo.surfaces.http.door import BoundApp, HttpDoor
-from procedo.surfaces.http.front import Front, Health, OpenDoor, guarded
+from procedo.surfaces.http.draining import Draining
+from procedo.surfaces.http.front import HEALTH_PATHS, Front, Health, OpenDoor, guarded
 from procedo.surfaces.http.metrics import METRICS_PATH, MetricsPage, check_open
 from procedo.surfaces.http.oauth import OAuth, keys_of
 from procedo.surfaces.http.verifier import Verifier
@@ -42,11 +45,22 @@ __all__ = ["DEFAULT_PORT", "Desk", "HttpApp", "beside", "build", "http_server", 
 
 DEFAULT_PORT: Final = 8321
 MCP_PATH: Final = "/mcp"
-_GRACE_S: Final = 3
+_DRAIN_S: Final = 8.0
+"""How long requests that were begun have, and steps at work."""
+_GRACE_S: Final = 2
+"""How long connections have after that."""
+LONGEST_S: Final = 20.0
 
 
 class HttpApp(ConsoleApp, BoundApp, Whole, Protocol):
     """What the server needs of the application."""
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set once the process is to end."""
+
+    async def put_down(self, seconds: float) -> None:
+        """Begin no further work, and wait for what is at hand."""
 
     @property
     def telemetry(self) -> Telemetry:
@@ -119,9 +133,7 @@ def _auth(addresses: Addresses, oauth: OAuthSettings | None) -> AuthSettings:
     )
 
 
-async def build(
-    app: HttpApp, addresses: Addresses, host: str, code: TerminalCode, operator: str, stopping: asyncio.Event
-) -> Front:
+async def build(app: HttpApp, addresses: Addresses, host: str, code: TerminalCode, operator: str) -> Draining:
     """The whole application as ASGI. Raises `Refused` when it would be open to a network."""
     protected = await _protected(app, host)
     check_open(app.settings.serving.open_metrics, host)
@@ -131,7 +143,7 @@ async def build(
         foreign = None if oauth is None else OAuth(oauth, keys_of(oauth))
         resource, scopes = (None, ()) if oauth is None else (oauth.resource, oauth.required_scopes)
         verifier = Verifier(app.tokens, foreign, resource, scopes)
-    pages = console(app, code, origin=addresses.origin, operator=operator, stopping=stopping)
+    pages = console(app, code, origin=addresses.origin, operator=operator, stopping=app.stopping)
     server = build_server(
         app,
         door=HttpDoor(app, anonymous=not protected, route=f"the inbox page, {addresses.origin}/inbox"),
@@ -150,32 +162,44 @@ async def build(
         resource=None if oauth is None else oauth.resource,
         scopes=() if oauth is None else oauth.required_scopes,
     )
-    return Front(
+    front = Front(
         mcp if protected else OpenDoor(mcp, app.tokens),
         guarded(pages, addresses.origins),
-        Health(app.store),
+        Health(app.store, app.stopping),
         {METRICS_PATH: numbers},
     )
+    paths = frozenset({MCP_PATH})
+    return Draining(front, always=frozenset({*HEALTH_PATHS, METRICS_PATH}), endless=paths, rpc=paths)
+
+
+async def _ended_well(app: HttpApp, front: Draining, server: uvicorn.Server) -> None:
+    """Once the server is to stop: answer what was begun, put work down, and let it go."""
+    await app.stopping.wait()
+    front.stop()
+    await asyncio.gather(front.drained(_DRAIN_S), app.put_down(_DRAIN_S))
+    server.should_exit = True
 
 
 async def _serve(
     opening: Callable[[], AbstractAsyncContextManager[HttpApp]], sock: socket.socket, host: str, desk: Desk
 ) -> int:
     ended: list[int] = []
-    stopping = asyncio.Event()
     async with opening() as app:
         port = sock.getsockname()[1]
         addresses = Addresses.of(host, port, app.settings.serving)
         app.inbox.served_at(addresses.origin)
         code = desk.code(app.clock)
-        server = http_server(await build(app, addresses, host, code, desk.operator, stopping), lifespan=True)
+        front = await build(app, addresses, host, code, desk.operator)
+        server = http_server(front, lifespan=True)
 
         def stop(number: int) -> None:
             if ended:
                 os._exit(128 + number)
             ended.append(number)
-            stopping.set()
-            server.should_exit = True
+            last_resort = threading.Timer(LONGEST_S, os._exit, (128 + number,))
+            last_resort.daemon = True
+            last_resort.start()
+            app.stopping.set()
 
         loop = asyncio.get_running_loop()
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -185,7 +209,9 @@ async def _serve(
         code.renew()
         workspace, address = str(app.settings.root), f"{addresses.origin}{MCP_PATH}"
         say(SERVER_STARTED, {"address": address, "workspace": workspace, "version": installed_version()})
+        ending = asyncio.create_task(_ended_well(app, front, server))
         await server.serve(sockets=[sock])
+        ending.cancel()
     return 128 + ended[0] if ended else 0
 
 

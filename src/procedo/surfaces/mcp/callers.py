@@ -1,5 +1,6 @@
 """Who calls, and what can be done at that door. Taken from the connection, never from an argument."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
@@ -51,6 +52,10 @@ class Engine(Protocol):
     @property
     def inbox(self) -> InboxAddress:
         """Where people find the inbox page."""
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set once the process is to end."""
 
 
 class Whole(Engine, Protocol):

@@ -13,6 +13,7 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.lowlevel import Server as LowLevel
 from mcp.server.mcpserver import MCPServer
+from mcp.server.subscriptions import ListenHandler
 from mcp.types import (
     CompleteRequestParams,
     CompleteResult,
@@ -56,10 +57,14 @@ class Beside:
 _Handler = Callable[[Raw, Any, Beside, Behind], Awaitable[Any]]
 
 
-def install(server: MCPServer[Door], news: News) -> None:
-    """Let the server answer these requests for our own addresses and names."""
+def install(server: MCPServer[Door], news: News) -> Callable[[], None]:
+    """Let the server answer these requests for our own addresses and names.
+
+    What is returned ends every stream of news in good order, so that its client listens elsewhere.
+    """
     lower: LowLevel[Any] = server._lowlevel_server  # the upper layer hands none of these requests its context
     beside = Beside(server, news)
+    listen = lower.get_request_handler("subscriptions/listen")
     for method, params, handler in _HANDLERS:
         entry = lower.get_request_handler(method)
         behind = _nothing if entry is None else entry.handler
@@ -67,6 +72,7 @@ def install(server: MCPServer[Door], news: News) -> None:
     # No constructor takes these flags: an older client would not be told that lists are announced.
     announced = NotificationOptions(prompts_changed=True, resources_changed=True)
     lower.create_initialization_options = partial(lower.create_initialization_options, announced)  # type: ignore[method-assign]  # see above
+    return listen.handler.close if listen is not None and isinstance(listen.handler, ListenHandler) else lambda: None
 
 
 async def _nothing(_: Raw, __: Any) -> Any:

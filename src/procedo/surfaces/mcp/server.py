@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from anyio import create_task_group, sleep
+from anyio import CancelScope, create_task_group, sleep
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from procedo.errors import ProcedoError
 from procedo.surfaces.mcp.asking import look, unanswered
-from procedo.surfaces.mcp.callers import Door, Pipe, Whole
+from procedo.surfaces.mcp.callers import Door, Pipe, Whole, engine
 from procedo.surfaces.mcp.contracts import CONTRACTS, INSTRUCTIONS, Contract
 from procedo.surfaces.mcp.elsewhere import NOT_SENT, sent_elsewhere
 from procedo.surfaces.mcp.handlers import install
@@ -36,6 +36,7 @@ NAME: Final = "procedo"
 """Sealed state carries this name: renaming the server voids questions that are open at clients."""
 
 _BEAT_S: Final = 8.0
+_UNFIT: Final = "The host sent an answer that does not fit the form"
 
 
 class AskingTool(StrictTool):
@@ -46,6 +47,7 @@ class AskingTool(StrictTool):
         outcome: Any = None
         async with create_task_group() as group:
             group.start_soon(_beat, context)
+            group.start_soon(_until_stopping, engine(context).stopping, group.cancel_scope)
             try:
                 outcome = await sent_elsewhere(arguments.get("gate_id"), context)
                 if outcome is NOT_SENT:
@@ -55,8 +57,15 @@ class AskingTool(StrictTool):
                     outcome = run_reply(looked.snapshot, looked.surface, note)
             except (ToolError, MCPError) as error:
                 # Raised below: leaving a task group would wrap it.
-                outcome = await _unusable(arguments.get("gate_id"), context) if _is_malformed(error) else error
+                outcome = error
+                if _is_malformed(error):
+                    outcome = await _unanswered(arguments.get("gate_id"), context, _UNFIT)
             group.cancel_scope.cancel()
+        if outcome is None:
+            # Nothing else leaves the group without an outcome.
+            outcome = await _unanswered(
+                arguments.get("gate_id"), context, "The server is stopping: the question is closed"
+            )
         if isinstance(outcome, ToolError | MCPError):
             raise outcome
         return outcome
@@ -70,13 +79,18 @@ def _is_malformed(error: Exception) -> bool:
     return isinstance(error, ToolError) and isinstance(error.__cause__, ToolError)
 
 
-async def _unusable(gate_id: Any, context: Context[Any, Any]) -> Any:
+async def _unanswered(gate_id: Any, context: Context[Any, Any], why: str) -> Any:
     try:
         looked = await look(gate_id, context)
     except ProcedoError as error:
         return ToolError(told(error))
-    door, note = unanswered(looked, "The host sent an answer that does not fit the form")
+    door, note = unanswered(looked, why)
     return run_reply(looked.snapshot, door, note)
+
+
+async def _until_stopping(stopping: asyncio.Event, scope: CancelScope) -> None:
+    await stopping.wait()
+    scope.cancel()
 
 
 async def _beat(context: Context[Any, Any]) -> None:
@@ -110,6 +124,11 @@ def built_tools() -> list[StrictTool]:
     return [_tool(functions[contract.name], contract) for contract in CONTRACTS]
 
 
+async def _once(stopping: asyncio.Event, then: Callable[[], None]) -> None:
+    await stopping.wait()
+    then()
+
+
 def _version() -> str:
     try:
         return version("procedo")
@@ -135,13 +154,14 @@ def build_server(
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Door]) -> AsyncIterator[Door]:
-        telling = asyncio.create_task(news.run())
+        beside = [asyncio.create_task(news.run()), asyncio.create_task(_once(app.stopping, end_of_news))]
         try:
             yield door or Pipe(app)
         finally:
-            telling.cancel()
-            with suppress(asyncio.CancelledError):
-                await telling
+            for task in beside:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
             closed()
 
     bus = InMemorySubscriptionBus()
@@ -161,5 +181,5 @@ def build_server(
         subscriptions=bus,
         extensions=[Tasks([RunTasks(app), *tasks]), RunPicture()],
     )
-    install(server, news)
+    end_of_news = install(server, news)
     return server

@@ -3,6 +3,7 @@
 The work is done elsewhere and is committed elsewhere. A call that is dropped ends its own wait and nothing else.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
@@ -45,8 +46,20 @@ def telling(ctx: Context) -> Callable[[Snapshot], Awaitable[None]]:
 
 
 async def settled(ctx: Context, snapshot: Snapshot, surface: Surface, wait_s: float) -> Snapshot:
-    """The run when the caller or a person has something to do, when it has ended, or after `wait_s` seconds."""
+    """The run when the caller or a person has something to do, when it has ended, or after `wait_s` seconds.
+
+    Once the server is to stop, it is the run as it is then.
+    """
+    app = engine(ctx)
     if wait_s <= 0 or is_stop(snapshot):
         return snapshot
-    later = await engine(ctx).runs.wait(snapshot.run.id, surface, wait_s, telling(ctx))
+    waiting = asyncio.ensure_future(app.runs.wait(snapshot.run.id, surface, wait_s, telling(ctx)))
+    stopping = asyncio.ensure_future(app.stopping.wait())
+    try:
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        later = waiting.result() if waiting.done() else await app.runs.state(snapshot.run.id, surface)
+    finally:
+        for task in (waiting, stopping):
+            task.cancel()
+        await asyncio.wait({waiting, stopping})
     return replace(later, replayed=snapshot.replayed, coalesced=snapshot.coalesced)
