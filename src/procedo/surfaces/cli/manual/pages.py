@@ -9,6 +9,7 @@ from procedo.errors import BadArgument
 from procedo.surfaces.cli.manual.files_pages import capabilities_page, checks_page, config_page, procedures_page
 from procedo.surfaces.cli.manual.markdown import code, page, table
 from procedo.surfaces.cli.manual.program_pages import commands_page, environment_page, errors_page, events_page
+from procedo.surfaces.cli.manual.telemetry_page import telemetry_page
 from procedo.surfaces.cli.manual.tools_page import tools_page
 
 __all__ = ["PAGES", "index_page", "made", "write"]
@@ -23,6 +24,7 @@ PAGES: Final[Mapping[str, tuple[str, Callable[[], str]]]] = MappingProxyType(
         "commands": ("verbs, options, exit codes", commands_page),
         "errors": ("error codes, and the answer at each door", errors_page),
         "events": ("lines of the record", events_page),
+        "telemetry": ("metrics, spans, log lines", telemetry_page),
         "environment": ("environment variables", environment_page),
     }
 )

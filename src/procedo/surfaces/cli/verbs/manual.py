@@ -18,6 +18,7 @@ _PAGES = (
     "commands",
     "errors",
     "events",
+    "telemetry",
     "environment",
 )
 
