@@ -190,23 +190,39 @@ async def renewed(store: Store, clock: HandClock) -> None:
 async def test_a_job_of_a_worker_that_died_is_taken_over_with_a_higher_fence(
     store: Store, made: Callable[[], Carrier], clock: HandClock
 ) -> None:
-    dead, other = Worker(holding=True), Worker()
-    async with working(made(), dead.perform):
-        await emit(store, made(), JOB)
-        await dead.until(claims=1)
+    other, begun = Worker(), clock.now()
+    await emit(store, made(), JOB)
+    old = await store.write(lambda writer: writer.claim_job("dead", begun, begun + timedelta(seconds=LEASE_S)))
+    assert old is not None
     async with working(made(), other.perform):
         await clock.until_sleeping(LEASE_S)
         assert other.claims == []
         await clock.move(LEASE_S)
         await other.until(done=1)
         await settled(store)
-    assert [claim.fence for claim in (*dead.claims, *other.claims)] == [1, 2]
-    old, new = dead.claims[0], other.claims[0]
+    assert [claim.fence for claim in (old, *other.claims)] == [1, 2]
+    new = other.claims[0]
     later = clock.now() + timedelta(seconds=1)
     assert await store.write(lambda writer: writer.renew_job(old, clock.now(), later)) is False
     assert await store.write(lambda writer: writer.finish_job(old)) is False
     assert await store.write(lambda writer: writer.postpone_job(old, later)) is False
     assert await store.write(lambda writer: writer.renew_job(new, clock.now(), later)) is False
+
+
+async def test_a_worker_that_is_stopped_gives_its_job_to_others_without_waiting_for_the_lease(
+    store: Store, made: Callable[[], Carrier], clock: HandClock
+) -> None:
+    stopped, other = Worker(holding=True), Worker()
+    async with working(made(), stopped.perform):
+        await emit(store, made(), JOB)
+        await stopped.until(claims=1)
+    async with working(made(), other.perform):
+        await clock.until_sleeping(0.5)
+        await clock.move(0.5)
+        await other.until(done=1)
+        await settled(store)
+    assert [claim.fence for claim in (*stopped.claims, *other.claims)] == [1, 2]
+    assert await store.write(lambda writer: writer.finish_job(stopped.claims[0])) is False, "what it tells is too late"
 
 
 async def test_a_worker_that_lost_its_claim_stops_the_job(
