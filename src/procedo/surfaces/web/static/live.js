@@ -21,17 +21,25 @@
     return (within) => [...within.querySelectorAll("a")].find((link) => link.getAttribute("href") === href);
   }
 
+  function seen(element) {
+    const place = element.getBoundingClientRect();
+    return place.height > 0 && place.top >= 0 && place.top < window.innerHeight && !element.closest("svg");
+  }
+
   function selecting(old) {
     const selection = document.getSelection();
     return Boolean(selection) && !selection.isCollapsed && old.contains(selection.anchorNode);
   }
 
   function put(old, fresh) {
-    const focused = old.contains(document.activeElement) ? sign(document.activeElement) : null;
+    const active = old.contains(document.activeElement) ? document.activeElement : null;
+    const focused = active && sign(active);
     const opened = new Map([...old.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
     const scrolled = [...old.querySelectorAll("[id]")].filter((one) => one.scrollTop || one.scrollLeft)
       .map((one) => [one.id, one.scrollTop, one.scrollLeft]);
-    const anchor = [...old.querySelectorAll("[id]")].find((one) => one.getBoundingClientRect().top >= 0);
+    // What the reader looks at stays where it is: the element with the focus, else the first one in view.
+    const anchor = active && seen(active) ? active : [...old.querySelectorAll("[id]")].find(seen);
+    const anchored = anchor && sign(anchor);
     const top = anchor ? anchor.getBoundingClientRect().top : 0;
     old.replaceWith(document.adoptNode(fresh));
     for (const one of fresh.querySelectorAll("details[id]")) if (opened.has(one.id)) one.open = opened.get(one.id);
@@ -39,7 +47,7 @@
       const one = document.getElementById(id);
       if (one) [one.scrollTop, one.scrollLeft] = [down, across];
     }
-    const again = anchor ? document.getElementById(anchor.id) : null;
+    const again = anchored && anchored(fresh);
     if (again && window.scrollY) window.scrollBy({ top: again.getBoundingClientRect().top - top, behavior: "instant" });
     const found = focused && focused(fresh);
     if (found) found.focus({ preventScroll: true });
