@@ -195,8 +195,8 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """Open a workspace: its settings, its store, and (with `worker`) whoever performs its effects.
 
-    With `announce` this is a server: its log is set up (from `log_level` on, unless the settings name one), spans
-    and metrics are made and sent where that is configured, and the log tells which notices cannot be delivered.
+    With `announce` this is a server: its log is set up (from `log_level` on, unless the settings name one), metrics
+    are kept, and the log tells which notices cannot be delivered. Spans and metrics are sent where that is configured.
 
     Raises `InvalidConfig` for a `procedo.toml` that cannot be used, `StoreError` when the record cannot be kept
     (there is no fallback to memory), and `Refused` when telemetry is configured and cannot be sent.
@@ -204,8 +204,8 @@ async def open_app(
     settings = load(workspace)
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        watched = observe(settings, os.environ) if announce else None
-        if watched is not None:
+        watched = observe(settings, os.environ, server=announce) if announce or worker else None
+        if watched is not None and announce:
             log_to_stderr(settings.logging.format, settings.logging.level or log_level, watched.ids_of_span)
             stack.callback(say, SERVER_ENDED, {"workspace": str(settings.root)})
         store = await SqliteStore.open(settings.data_dir / STORE_FILE)

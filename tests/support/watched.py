@@ -1,8 +1,12 @@
 """A workspace with every kind of thing that telemetry is about, and a host that plays a run of it to its end."""
 
+import json
+import signal
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +16,7 @@ from typing import Any
 from commands import Workspace
 from stdio_process import HELLO, READY, answer, call, say
 
-__all__ = ["Hosted", "furnish", "hosting"]
+__all__ = ["Hosted", "Listening", "furnish", "hosting", "listening"]
 
 BOUND_S = 60.0
 CONFIG = """
@@ -135,3 +139,79 @@ def hosting(place: Workspace, **environ: str) -> Iterator[Hosted]:
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+@dataclass
+class Listening:
+    """A server over HTTP; `lines` is what it wrote to standard error so far."""
+
+    process: "subprocess.Popen[str]"
+    origin: str
+    lines: list[str]
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """The status and the body of an answer."""
+        request = urllib.request.Request(self.origin + path, headers=headers)  # noqa: S310  # our own server
+        try:
+            with urllib.request.urlopen(request, timeout=BOUND_S) as found:  # noqa: S310  # our own server
+                return found.status, found.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """The structured answer of a tool, in the newer revision."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "desk", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        body = call(1, tool, **arguments)
+        body["params"]["_meta"] = meta
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": "tools/call",
+            "mcp-name": tool,
+        }
+        request = urllib.request.Request(f"{self.origin}/mcp", json.dumps(body).encode(), headers)  # noqa: S310  # our own server
+        with urllib.request.urlopen(request, timeout=BOUND_S) as found:  # noqa: S310  # our own server
+            text = found.read().decode()
+        said = next((line[6:] for line in text.splitlines() if line.startswith("data: {")), text)
+        return json.loads(said)["result"]["structuredContent"]
+
+    def end(self) -> int:
+        """Ask it to end; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(BOUND_S)
+
+
+@contextmanager
+def listening(place: Workspace, *words: str, **environ: str) -> Iterator[Listening]:
+    """`procedo serve --http` as a real process at a free port."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "procedo", "serve", "--http", "--port", "0", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=place.root,
+        env=place.environment(**environ),
+        start_new_session=True,
+    )
+    hosted = Hosted(process)
+    hearing = threading.Thread(target=hosted._listen, daemon=True)
+    guard = threading.Timer(2 * BOUND_S, process.kill)
+    try:
+        hearing.start()
+        guard.start()
+        hosted.until("inbox at ")
+        said = next(line for line in hosted.lines if "inbox at " in line)
+        yield Listening(process, said.rpartition("inbox at ")[2].removesuffix("/inbox"), hosted.lines)
+    finally:
+        guard.cancel()
+        process.kill()
+        process.wait(BOUND_S)
+        hearing.join(BOUND_S)
+        assert process.stderr is not None
+        process.stderr.close()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+import anyio
+
 from procedo.config.settings import Settings
 from procedo.core.state import Execution
 from procedo.errors import StoreError
@@ -32,6 +34,7 @@ from procedo.telemetry.logbook import Logbook, say
 from procedo.telemetry.meters import Meters
 from procedo.telemetry.spans import CAPABILITY, JOB, NO_SPANS, NOTICE, SESSION, Spans, Value
 from procedo.telemetry.switch import check_installed, wanted
+from procedo.telemetry.watchedstore import WatchedStore
 
 if TYPE_CHECKING:
     from procedo.agents.ports import Workbench
@@ -98,17 +101,22 @@ class _Unwatched:
 UNWATCHED: Final[Telemetry] = _Unwatched()
 
 
-def observe(settings: Settings, environ: Mapping[str, str]) -> "Watched":
-    """The watchers of a server. Raises `Refused` when telemetry is configured and cannot be sent."""
-    meters = Meters()
-    asked = wanted(settings.telemetry, environ)
+def observe(settings: Settings, environ: Mapping[str, str], *, server: bool) -> "Watched | None":
+    """Who watches this process; None where nobody does. Raises `Refused` when what is configured cannot be sent.
+
+    A `server` writes log lines and keeps the numbers. A command does neither, but what it carries out itself has
+    spans where spans are sent.
+    """
+    asked, meters = wanted(settings.telemetry, environ), Meters()
+    if asked is not None and not server:
+        asked = replace(asked, metrics=None) if asked.traces is not None else None
     if asked is None:
-        return Watched(meters)
+        return Watched(meters) if server else None
     check_installed()
     from procedo.telemetry.exporting import Exporting
 
     sending = Exporting(asked, meters, installed_version())
-    return Watched(meters, sending.tracing or NO_SPANS, sending, settings.telemetry.interval_s)
+    return Watched(meters, sending.tracing or NO_SPANS, sending, settings.telemetry.interval_s, logs=server)
 
 
 def installed_version() -> str:
@@ -122,22 +130,22 @@ def installed_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Implements `Telemetry` for a server. `sending` None: nothing leaves this process."""
+    """Implements `Telemetry`. `sending` None: nothing leaves this process; `logs` False: it has no log of its own."""
 
     meters: Meters
     spans: Spans = NO_SPANS
     sending: "Exporting | None" = None
     interval_s: float = _SAMPLE_S
+    logs: bool = True
     _watchers: tuple[Watcher, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         tracing: tuple[Watcher, ...] = () if self.spans is NO_SPANS else (self.spans,)
-        object.__setattr__(self, "_watchers", (*tracing, Counting(self.meters), Logbook()))
+        writing: tuple[Watcher, ...] = (Logbook(),) if self.logs else ()
+        object.__setattr__(self, "_watchers", (*tracing, Counting(self.meters), *writing))
 
     def store(self, store: Store) -> Store:
         """See `Telemetry.store`."""
-        from procedo.telemetry.watchedstore import WatchedStore
-
         return WatchedStore(store, self._watchers)
 
     def capabilities(self, capabilities: Capabilities) -> Capabilities:
@@ -160,7 +168,7 @@ class Watched:
                 "procedo.run.id": job.run_id,
                 "procedo.execution.id": execution,
             }
-            if claim.attempts > 1:
+            if self.logs and claim.attempts > 1:
                 say(
                     lines.JOB_RETAKEN,
                     {"run": job.run_id, "execution": execution, "kind": job.kind, "attempt": claim.attempts},
@@ -216,18 +224,20 @@ class Watched:
 
     @asynccontextmanager
     async def running(self, store: Store, clock: Clock) -> AsyncIterator[None]:
-        """While the block runs the numbers of the store are sent, too; at its end what is left is sent."""
-        if self.sending is None:
-            yield
-            return
-        sampling = asyncio.create_task(self._sampling(store, clock))
+        """While the block runs the numbers of the store are sent, too; at its end what is left is told and sent."""
+        sampling = None if self.sending is None else asyncio.create_task(self._sampling(store, clock))
         try:
             yield
         finally:
-            sampling.cancel()
-            with suppress(asyncio.CancelledError):
-                await sampling
-            await self.sending.close()
+            with anyio.CancelScope(shield=True):
+                if isinstance(store, WatchedStore):
+                    await store.settled()
+                if sampling is not None:
+                    sampling.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await sampling
+                if self.sending is not None:
+                    await self.sending.close()
 
     async def _sampling(self, store: Store, clock: Clock) -> None:
         while True:

@@ -47,7 +47,10 @@ class Tracing:
     def open(
         self, shape: Shape, target: str, attributes: Mapping[str, Value | None], *, job: str | None = None
     ) -> Iterator[OpenSpan]:
-        """See `Spans.open`. An exception marks the span with its code or name, and never with its words."""
+        """See `Spans.open`. An exception marks the span with its code or name, and never with its words.
+
+        To be stopped is no failure: work is stopped when its execution is closed, often by its own result.
+        """
         asked = None if job is None else self._asked.get(job)
         context = None if asked is None else trace.set_span_in_context(NonRecordingSpan(asked))
         with self._tracer.start_as_current_span(
@@ -61,7 +64,7 @@ class Tracing:
             opened = _Open(span)
             try:
                 yield opened
-            except BaseException as error:
+            except Exception as error:
                 opened.fail(error.code if isinstance(error, ProcedoError) else type(error).__name__)
                 raise
 

@@ -1,5 +1,6 @@
 """A store whose commits are watched: what was written is told to watchers, when it is committed and not before."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from procedo.core.messages import Event
 from procedo.core.notice import Telling
 from procedo.core.session import CallRow, Message, SessionRow, TurnRow
 from procedo.core.state import Run
+from procedo.errors import StoreError
 from procedo.ports import Attribution, Job, Reader, Store, Writer
 from procedo.telemetry.happenings import Commit, Move, Watcher, Written
 
@@ -69,19 +71,48 @@ def tell(watchers: Sequence[Watcher], commit: Commit) -> None:
 
 
 class WatchedStore:
-    """A `Store`. A caller that is cancelled while it writes is the one case in which a commit is not told."""
+    """A `Store`."""
 
     def __init__(self, store: Store, watchers: Sequence[Watcher]) -> None:
         self._store = store
         self._watchers = tuple(watchers)
+        self._late: set[asyncio.Task[None]] = set()
 
     async def write(self, work: Callable[[Writer], T]) -> T:
         """See `Store.write`."""
         commit = Commit(time.time_ns())
-        result = await self._store.write(lambda writer: work(cast("Writer", _Noting(writer, commit))))
+        try:
+            result = await self._store.write(lambda writer: work(cast("Writer", _Noting(writer, commit))))
+        except asyncio.CancelledError:
+            # The commit itself often is why its writer is stopped, and is to be told nevertheless.
+            task = asyncio.create_task(self._tell_late(commit))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+            raise
         if commit.told:
             tell(self._watchers, commit)
         return result
+
+    async def _tell_late(self, commit: Commit) -> None:
+        """Find out what became of a transaction whose writer was cancelled, and tell what was committed."""
+
+        def revisions(writer: Writer) -> dict[str, int]:
+            # This transaction comes after that one, which by now has been committed, rolled back, or never begun.
+            found = {move.after.id: writer.run(move.after.id) for move in commit.moves}
+            return {run_id: run.revision for run_id, run in found.items() if run is not None}
+
+        try:
+            known = await self._store.write(revisions)
+        except StoreError as error:
+            _log.debug("it is not known whether a transition was committed: %s", error)
+            return
+        if commit.moves and all(known.get(move.after.id, 0) >= move.after.revision for move in commit.moves):
+            tell(self._watchers, commit)
+
+    async def settled(self) -> None:
+        """Wait until everything is told."""
+        while self._late:
+            await asyncio.wait(self._late)
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """See `Store.read`."""

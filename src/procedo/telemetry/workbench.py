@@ -1,5 +1,6 @@
 """An agent's workbench whose model requests and tool calls have spans. Imported with the first step of an agent."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
@@ -69,6 +70,9 @@ class _TracedModel:
         with self._spans.open(MODEL, asked, attributes) as span:
             try:
                 answer = await self._inner.request(messages, settings, tools, output)
+            except asyncio.CancelledError:
+                span.fail("cancelled")
+                raise
             except ModelFailed as error:
                 span.fail(str(error.status) if error.status is not None else type(error).__name__)
                 raise
@@ -111,6 +115,9 @@ class _TracedConnections:
             try:
                 text = await self._inner.call(identity, arguments, effect_id)
                 outcome = "success"
+            except asyncio.CancelledError:
+                span.fail("cancelled")
+                raise
             except ToolDenied:
                 outcome = "denied"
                 raise

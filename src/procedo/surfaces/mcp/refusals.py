@@ -1,10 +1,10 @@
 """Tells the log which tool calls were refused, and with which code. Nothing of what was said in them is told."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
-from mcp.types import CallToolResult, TextContent
 
 from procedo.surfaces.mcp.contracts import CONTRACTS
 from procedo.telemetry.lines import CALL_REFUSED
@@ -23,10 +23,10 @@ class Refusals(ServerMiddleware[Any]):
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Pass the message on, and tell when its answer is a refusal."""
         result = await call_next(ctx)
-        if ctx.method == "tools/call" and isinstance(result, CallToolResult) and result.is_error:
+        # By now an answer is what travels.
+        if ctx.method == "tools/call" and isinstance(result, Mapping) and result.get("isError") is True:
             params = ctx.params or {}
-            said = "".join(part.text for part in result.content if isinstance(part, TextContent))
-            code = _CODE.match(said)
+            code = _CODE.match(_said(result))
             say(
                 CALL_REFUSED,
                 {
@@ -36,6 +36,11 @@ class Refusals(ServerMiddleware[Any]):
                 },
             )
         return result
+
+
+def _said(result: Mapping[str, Any]) -> str:
+    texts = [part.get("text", "") for part in result.get("content", ()) if part.get("type") == "text"]
+    return texts[0] if texts else ""
 
 
 def _run(given: object) -> str | None:

@@ -1,0 +1,112 @@
+"""Commits are told when they are committed, whoever is cancelled meanwhile and whatever a watcher does."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from stored import advance, begin, started
+
+from procedo.errors import StoreError
+from procedo.ports import Store, Writer
+from procedo.stores.memory import MemoryStore
+from procedo.stores.sqlite import SqliteStore
+from procedo.telemetry import instruments, lines, spans
+from procedo.telemetry.happenings import Commit
+from procedo.telemetry.watchedstore import WatchedStore
+
+pytestmark = pytest.mark.anyio
+
+
+class Heard:
+    """A watcher that remembers."""
+
+    def __init__(self) -> None:
+        self.kinds: list[list[str]] = []
+
+    def committed(self, commit: Commit) -> None:
+        self.kinds += [[type(event).__name__ for event in move.events] for move in commit.moves]
+
+
+class Faulty:
+    def committed(self, commit: Commit) -> None:
+        raise ValueError(f"{len(commit.moves)} moves are of no use")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def inner(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Store]:
+    store: Store = MemoryStore() if request.param == "memory" else await SqliteStore.open(tmp_path / "procedo.db")
+    yield store
+    await store.close()
+
+
+async def test_a_commit_is_told_once_and_what_was_rolled_back_never(inner: Store) -> None:
+    heard = Heard()
+    store = WatchedStore(inner, [heard])
+    await store.write(begin)
+    assert [kinds[0] for kinds in heard.kinds] == ["RunStarted"]
+
+    def torn(writer: Writer) -> None:
+        advance(writer, "1.1")
+        raise StoreError("torn", "It was torn.")
+
+    with pytest.raises(StoreError, match="It was torn"):
+        await store.write(torn)
+    assert len(heard.kinds) == 1
+    await store.write(lambda writer: advance(writer, "1.1"))
+    assert [kinds[0] for kinds in heard.kinds] == ["RunStarted", "ExecutionCompleted"]
+
+
+async def test_a_watcher_that_fails_hurts_neither_the_writer_nor_the_others(
+    inner: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = Heard()
+    store = WatchedStore(inner, [Faulty(), heard])
+    with caplog.at_level(logging.ERROR, "procedo.telemetry"):
+        await started(store, "run-1")
+    assert heard.kinds != []
+    assert "could not be told by Faulty" in caplog.text
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_commit_whose_writer_was_cancelled_is_told_when_it_came_about(tmp_path: Path, begun: bool) -> None:
+    heard, inner = Heard(), await SqliteStore.open(tmp_path / "procedo.db")
+    store = WatchedStore(inner, [heard])
+    reached, go_on = threading.Event(), threading.Event()
+
+    def slow(writer: Writer) -> None:
+        reached.set()
+        assert go_on.wait(60)
+        begin(writer)
+
+    # The writing thread is at this transaction, or has another one before it.
+    def occupying(_: Writer) -> None:
+        reached.set()
+        assert go_on.wait(60)
+
+    other = None if begun else asyncio.create_task(inner.write(occupying))
+    if other is not None:
+        await asyncio.to_thread(reached.wait, 60)
+    writing = asyncio.create_task(store.write(slow))
+    await asyncio.to_thread(reached.wait, 60)
+    await asyncio.sleep(0)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    go_on.set()
+    await store.settled()
+    assert [kinds[0] for kinds in heard.kinds] == (["RunStarted"] if begun else [])
+    assert (await inner.read(lambda reader: reader.run("run-1")) is not None) is begun
+    if other is not None:
+        await other
+    await inner.close()
+
+
+@pytest.mark.parametrize("table", [spans.reference, instruments.reference, lines.reference])
+def test_the_document_holds_the_tables_of_the_code(table: object) -> None:
+    from repository import ROOT
+
+    assert callable(table)
+    assert table().strip() in (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
