@@ -1,7 +1,10 @@
 """The pages about files: procedures, `procedo.toml`, capabilities, and everything that can be wrong with them."""
 
 from collections.abc import Iterator
+from typing import Final
 
+from procedo.agents.parts import Effect
+from procedo.agents.tools.catalogue import TOOLS
 from procedo.capabilities.registry import built_in
 from procedo.config.capability_settings import CapabilitySettings
 from procedo.config.keys import KEYS, shown_default
@@ -70,21 +73,40 @@ def _example(name: str) -> str:
 
 
 def capabilities_page() -> str:
-    """Every built-in capability, with what it takes and gives."""
+    """Every built-in capability, and every built-in tool of agents, with what it takes and gives."""
     here = CapabilitySettings.off()
     blocks: list[str] = []
     for one in built_in(here, {}).all():
         kind = "Has no effect outside." if one.pure else "Acts outside."
         off = "" if one.objection is None else f" Off until `procedo.toml` allows it: {one.objection}"
-        blocks += [f"## `{one.id}`", f"{one.description} {kind}{off}"]
+        blocks += [f"### `{one.id}`", f"{one.description} {kind}{off}"]
         for what, schema in (("takes", one.input_schema), ("gives", one.output_schema)):
             blocks.append(table((what, "value", "meaning"), _properties(schema)))
+    blocks += [
+        "## Tools of agents",
+        "What an agent's risk profile can allow besides the tools of MCP servers (`server__tool`). Each one stays "
+        "within the agent's folders, programs and hosts. After a crash a reading or repeatable one is done again; "
+        "about one that acts a person is asked.",
+    ]
+    for name, (effect, description, schema) in TOOLS.items():
+        blocks += [f"### `{name}`", f"{description} {_EFFECTS[effect]}", table(_TAKES, _properties(schema))]
     return page(
-        "Reference: capabilities",
-        "Work that the server does itself, for steps with `capability: …` and `with: {…}`, and for `verify`. The "
-        "value that is piped into the step comes in as `input` where `with` does not set it.",
+        "Reference: capabilities and tools",
+        "Work that the server does itself, and the built-in tools that agents can have. How they are allowed is told "
+        "in [procedures](../procedures.md#work-that-the-server-does-itself) and [agents](../agents.md).",
+        "## Capabilities",
+        "For steps with `capability: …` and `with: {…}`, and for `verify`. The value that is piped into the step comes "
+        "in as `input` where `with` does not set it.",
         *blocks,
     )
+
+
+_TAKES: Final = ("takes", "value", "meaning")
+_EFFECTS: Final = {
+    Effect.READ_ONLY: "Only reads.",
+    Effect.IDEMPOTENT: "Repeatable.",
+    Effect.ACTING: "Acts.",
+}
 
 
 def _properties(schema: Json) -> Iterator[tuple[str, ...]]:

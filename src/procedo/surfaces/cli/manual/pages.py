@@ -19,7 +19,7 @@ PAGES: Final[Mapping[str, tuple[str, Callable[[], str]]]] = MappingProxyType(
         "procedures": ("keys of `SOP.toml`, fields and bullets of steps, triggers", procedures_page),
         "config": ("keys of `procedo.toml`", config_page),
         "checks": ("problem codes, each with an example and a remedy", checks_page),
-        "capabilities": ("work that the server does itself", capabilities_page),
+        "capabilities": ("work that the server does itself, built-in tools of agents", capabilities_page),
         "tools": ("MCP tools and resources: arguments, results, examples", tools_page),
         "commands": ("verbs, options, exit codes", commands_page),
         "errors": ("error codes, and the answer at each door", errors_page),
