@@ -19,7 +19,19 @@ from procedo.core.model import Json
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text
 from procedo.surfaces.web.words import shown
 
-__all__ = ["ABSENT", "Entries", "Reading", "below", "filled", "prefilled", "read", "rows_of", "with_row", "without_row"]
+__all__ = [
+    "ABSENT",
+    "MOST_ROWS",
+    "Entries",
+    "Reading",
+    "below",
+    "filled",
+    "prefilled",
+    "read",
+    "rows_of",
+    "with_row",
+    "without_row",
+]
 
 Entries = Mapping[str, str]
 ABSENT: Final = object()
