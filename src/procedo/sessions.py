@@ -6,6 +6,7 @@ is a failed attempt whose record names it as intended and nobody as acting; no m
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +17,7 @@ from procedo.agents.ending import Ending, PutDown
 from procedo.agents.journal import Journal
 from procedo.agents.ledger import StoreLedger
 from procedo.agents.limits import Limits
-from procedo.agents.ports import Ceiling, Delegation, StepBrief, Workbench
+from procedo.agents.ports import Ceiling, Connections, Delegation, StepBrief, Workbench
 from procedo.agents.questions import Questions
 from procedo.agents.refusal import Cause, NotAssembled, Reason
 from procedo.agents.session import Session
@@ -94,8 +95,7 @@ class Sessions:
             await self._finish(work, Ending(row.state, row.output, row.reason))
             return
         try:
-            contract = await self._assembled(work)
-            ending = await self._session(work, contract)
+            ending = await self._session(work)
         except NotAssembled as error:
             ending = await self._closed(work, SessionState.REFUSED, str(error))
         # It must not come back for ever, because each further try asks the model again.
@@ -116,7 +116,7 @@ class Sessions:
         await journal.write(head={"state": state, "reason": reason})
         return Ending(state, reason=reason)
 
-    async def _assembled(self, work: _Work) -> Contract:
+    def _opened(self, work: _Work) -> AbstractAsyncContextManager[tuple[Contract, Connections]]:
         run, recorded = work.run, None
         brief = brief_of(work.snapshot.sop, run, work.execution)
         if work.known is not None:
@@ -126,7 +126,7 @@ class Sessions:
         if recorded is not None:
             # A session goes on with the step as it was shown to it, whatever happened beside it since.
             brief = StepBrief(_shown(recorded, brief.text), brief.scope, brief.output_schema)
-        return await self._workbench.assemble(
+        return self._workbench.opened(
             work.execution.agent,
             surface=Surface(run.starter, run.can_ask, run.route, ceiling=run.ceiling),
             ceiling=Ceiling(run.ceiling, run.reach),
@@ -135,9 +135,9 @@ class Sessions:
             recorded=recorded,
         )
 
-    async def _session(self, work: _Work, contract: Contract) -> Ending:
-        model = self._workbench.model(contract)
-        async with self._workbench.connect(contract) as connections:
+    async def _session(self, work: _Work) -> Ending:
+        async with self._opened(work) as (contract, connections):
+            model = self._workbench.model(contract)
             await self._begin(work, contract)
             row = replace(
                 self._row(work),

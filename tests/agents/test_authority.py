@@ -2,10 +2,12 @@
 
 import dataclasses
 import itertools
+from contextlib import suppress
+from typing import Any
 
 import anyio
 import pytest
-from agent_workspace import DELEGATION, STEP, At, assemble, workspace
+from agent_workspace import DELEGATION, STEP, At, workspace
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -152,25 +154,21 @@ def test_no_call_gets_through_outside_of_agent_and_ceiling_and_step(
     )
 
     async def tried() -> None:
-        try:
-            contract = await assemble(
-                registry,
-                surface=At(route=route),
-                ceiling=ceiling,
-                step=dataclasses.replace(STEP, scope=scope),
-                delegation=DELEGATION,
-            )
-        except NotAssembled:
-            return
-        async with registry.connect(contract) as tools:
-            for name in BUILT_IN:
-                tool = built_in(name, contract.security, repeats=False)
-                if granted(risk, ceiling, scope, "", name):
-                    continue
-                assert contract.tool(name) is None
-                assert judge(contract, tool, {"argv": ["ls"]}).verdict is Verdict.DENY
-                for identity in (tool.id, ToolId(Origin.BUILT_IN, "", name, ""), ToolId(Origin.MCP, "a", name, "")):
-                    with pytest.raises(ToolDenied):
-                        await tools.call(identity, {"path": "procedo.toml", "argv": ["ls"]}, "effect-1")
+        about: dict[str, Any] = {
+            "surface": At(route=route),
+            "ceiling": ceiling,
+            "step": dataclasses.replace(STEP, scope=scope),
+        }
+        with suppress(NotAssembled):
+            async with registry.opened("reviewer", delegation=DELEGATION, recorded=None, **about) as (contract, tools):
+                for name in BUILT_IN:
+                    tool = built_in(name, contract.security, repeats=False)
+                    if granted(risk, ceiling, scope, "", name):
+                        continue
+                    assert contract.tool(name) is None
+                    assert judge(contract, tool, {"argv": ["ls"]}).verdict is Verdict.DENY
+                    for identity in (tool.id, ToolId(Origin.BUILT_IN, "", name, ""), ToolId(Origin.MCP, "a", name, "")):
+                        with pytest.raises(ToolDenied):
+                            await tools.call(identity, {"path": "procedo.toml", "argv": ["ls"]}, "effect-1")
 
     anyio.run(tried)

@@ -6,7 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from agent_workspace import assemble, bundle, refused, server, toml, workspace
+from agent_workspace import assemble, bundle, open_tools, refused, server, toml, workspace
 from chat_server import chat_server, said
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -116,7 +116,7 @@ async def test_no_record_and_no_message_and_no_log_holds_a_secret(
         answer = await model.request(messages, settings, contract.tools, None)
         with pytest.raises(ModelFailed) as caught:
             await model.request(messages, settings, contract.tools, None)
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         shown = [repr(tools)]
     shown += [
         repr(contract),
@@ -143,7 +143,7 @@ async def test_the_file_of_a_secret_is_kept_from_the_agents_own_tools(tmp_path: 
     assert tool is not None
     from procedo.agents.ports import ToolDenied
 
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         with pytest.raises(ToolDenied, match="forbidden"):
             await tools.call(tool.id, {"path": "key.txt"}, "effect-1")
         assert "model_provider" in await tools.call(tool.id, {"path": "procedo.toml"}, "effect-2")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from agent_workspace import assemble, bundle, offered, refused, server, toml, workspace
+from agent_workspace import assemble, bundle, offered, open_tools, refused, server, toml, workspace
 from web_tool_server import web_tool_server
 
 from procedo.agents.contract import Contract
-from procedo.agents.parts import Origin, ServerBinding, ToolId
+from procedo.agents.parts import Origin, ToolId
 from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.refusal import Cause, NotAssembled
 from procedo.ports import OutcomeUnknown
@@ -37,7 +37,7 @@ async def test_a_paged_list_is_read_to_its_end_and_pinned(tmp_path: Path) -> Non
     (binding,) = contract.mcp.servers
     assert [pin.name for pin in binding.pins] == ["a", "b", "c", "d", "e"]
     assert {pin.digest for pin in binding.pins} == {tool.id.schema for tool in contract.tools}
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         assert await tools.call(tool_of(contract, "s__d"), {"text": "hello"}, "effect-1") == "d: hello"
         assert tools.changed == ()
 
@@ -53,7 +53,7 @@ async def test_a_server_gets_the_environment_of_the_contract_and_nothing_else(tm
     environ = {"PATH": os.environ["PATH"], "UPSTREAM_TOKEN": "s3cr3t-value", "OTHER": "x", "HOME": "/root"}
     registry = workspace(tmp_path, one_server("tools=environment,backwards", more=more), environ=environ)
     contract = await assemble(registry)
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         text = await tools.call(tool_of(contract, "s__environment"), {}, "effect-1")
         backwards = await tools.call(tool_of(contract, "s__backwards"), {}, "effect-2")
     found = dict(line.split("=", 1) for line in text.splitlines())
@@ -131,7 +131,7 @@ async def test_a_tool_that_is_denied_is_not_reached_by_its_bare_name(tmp_path: P
     registry = workspace(tmp_path, one_server("tools=a,b", risk='allowed_tools = ["s__a"]'))
     contract = await assemble(registry)
     known = tool_of(contract, "s__a")
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         for wrong in (
             dataclasses.replace(known, name="b"),
             dataclasses.replace(known, schema="0"),
@@ -148,43 +148,19 @@ async def test_a_tool_that_is_denied_is_not_reached_by_its_bare_name(tmp_path: P
 async def test_a_changed_tool_is_not_called_and_the_next_assembly_is_refused(tmp_path: Path) -> None:
     before = workspace(tmp_path, one_server("describe=Old."))
     contract = await assemble(before)
-    async with before.connect(contract) as tools:
+    async with open_tools(before) as tools:
         assert await tools.call(tool_of(contract, "s__echo"), {"text": "x"}, "effect-1") == "echo: x"
-    other = dataclasses.replace(contract.mcp.servers[0], args=(contract.mcp.servers[0].args[0], "describe=New."))
-    swapped = swap(contract, other)
-    async with before.connect(swapped) as tools:
-        assert tools.changed == ("mcp:s/echo",)
-        with pytest.raises(ToolFailed, match="no longer what it was"):
-            await tools.call(tool_of(contract, "s__echo"), {"text": "x"}, "effect-2")
     after = workspace(tmp_path, one_server("describe=New."))
     with pytest.raises(NotAssembled) as caught:
         await assemble(after, recorded=contract.record())
     assert [reason.cause for reason in caught.value.reasons] == [Cause.CHANGED]
 
 
-def swap(contract: Contract, binding: ServerBinding) -> Contract:
-    """A contract whose server is another program now, as if its files had been exchanged behind our back."""
-    from copy import copy
-
-    changed = copy(contract)
-    object.__setattr__(changed, "mcp", dataclasses.replace(contract.mcp, servers=(binding,)))
-    return changed
-
-
-async def test_a_list_that_changes_in_the_middle_is_noticed_on_the_next_connection(tmp_path: Path) -> None:
-    registry = workspace(tmp_path, one_server("tools=a,b"))
-    contract = await assemble(registry)
-    fewer = dataclasses.replace(contract.mcp.servers[0], args=(contract.mcp.servers[0].args[0], "tools=a"))
-    async with registry.connect(swap(contract, fewer)) as tools:
-        assert tools.changed == ("mcp:s/b",)
-        assert await tools.call(tool_of(contract, "s__a"), {"text": "x"}, "effect-1") == "a: x"
-
-
 async def test_a_list_that_the_server_changes_under_way_ends_the_use_of_the_tool(tmp_path: Path) -> None:
     registry = workspace(tmp_path, one_server("change"))
     contract = await assemble(registry)
     identity = tool_of(contract, "s__echo")
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         assert await tools.call(identity, {"text": "x"}, "effect-1") == "echo: x"
 
         async def until_the_news_has_come() -> None:
@@ -204,7 +180,7 @@ async def test_a_server_is_reached_over_http_with_the_headers_of_the_contract(tm
         registry = workspace(tmp_path, text, environ={"UP": "Bearer s3cr3t-value"})
         contract = await assemble(registry)
         assert offered(contract) == ["s__echo"]
-        async with registry.connect(contract) as tools:
+        async with open_tools(registry) as tools:
             assert await tools.call(tool_of(contract, "s__echo"), {"text": "x"}, "effect-1") == "echo: x"
     assert {headers["authorization"] for headers in server_there.headers} == {"Bearer s3cr3t-value"}
     assert {headers["x-kind"] for headers in server_there.headers} == {"test"}
@@ -217,7 +193,7 @@ async def test_how_a_call_ends_tells_whether_it_may_have_acted(
 ) -> None:
     registry = workspace(tmp_path, one_server("tools=die,hang,fail,echo", more="tool_timeout_secs = 1"))
     contract = await assemble(registry)
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         assert await tools.call(tool_of(contract, "s__echo"), {"text": "x"}, "effect-1") == "echo: x"
         with pytest.raises(kind):
             await tools.call(tool_of(contract, f"s__{tool}"), {"text": "x"}, "effect-2")
@@ -249,7 +225,7 @@ async def test_no_process_outlives_its_connection(tmp_path: Path, how: str) -> N
     ended = ""
     with anyio.CancelScope() as scope:
         try:
-            async with registry.connect(contract) as tools:
+            async with open_tools(registry) as tools:
                 pids = [int(word) for word in sign.read_text().split()]
                 assert all(_alive(pid) for pid in pids)
                 if how == "dead server":
@@ -272,20 +248,25 @@ async def test_a_server_that_ignores_everything_is_killed(tmp_path: Path) -> Non
     assert await gone([int(word) for word in (tmp_path / "pids").read_text().split()])
 
 
-async def test_a_required_server_that_has_gone_by_the_time_of_connecting_refuses(tmp_path: Path) -> None:
-    registry = workspace(tmp_path, one_server())
-    contract = await assemble(registry)
-    broken = dataclasses.replace(contract.mcp.servers[0], args=(contract.mcp.servers[0].args[0], "fail"))
-    with pytest.raises(NotAssembled) as caught:
-        async with registry.connect(swap(contract, broken)):
-            raise AssertionError("it was connected")
-    assert [reason.cause for reason in caught.value.reasons] == [Cause.UNREACHABLE_SERVER]
+async def test_a_server_is_started_once_for_its_agent_and_its_session(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    registry = workspace(tmp_path, one_server(f"note={starts}"))
+    async with open_tools(registry):
+        assert starts.read_text() == "started\n"
+    assert starts.read_text() == "started\n"
+
+
+async def test_a_server_none_of_whose_tools_is_offered_does_not_stay(tmp_path: Path) -> None:
+    sign = tmp_path / "pids"
+    registry = workspace(tmp_path, one_server(f"child={sign}", risk='allowed_tools = ["file_read"]'))
+    async with open_tools(registry):
+        assert await gone([int(word) for word in sign.read_text().split()])
 
 
 async def test_an_answer_that_cannot_be_read_may_be_that_of_a_call_that_acted(tmp_path: Path) -> None:
     registry = workspace(tmp_path, one_server("tools=garble,echo"))
     contract = await assemble(registry)
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         with pytest.raises(OutcomeUnknown) as caught:
             await tools.call(tool_of(contract, "s__garble"), {}, "effect-1")
         assert await tools.call(tool_of(contract, "s__echo"), {"text": "on"}, "effect-2") == "echo: on"
@@ -299,7 +280,7 @@ async def test_an_answer_against_its_own_schema_is_quoted_without_the_servers_se
     environ = {"PATH": os.environ["PATH"], "UP": "s3cr3t-value"}
     registry = workspace(tmp_path, one_server("tools=own", more=more), environ=environ)
     contract = await assemble(registry)
-    async with registry.connect(contract) as tools:
+    async with open_tools(registry) as tools:
         with pytest.raises(OutcomeUnknown) as caught:
             await tools.call(tool_of(contract, "s__own"), {}, "effect-1")
     assert "[masked]" in str(caught.value)

@@ -147,7 +147,8 @@ def test_there_is_no_parameter_through_which_a_conversation_could_come_in() -> N
     def named(function: object) -> list[str]:
         return [name for name in inspect.signature(function).parameters if name != "self"]  # type: ignore[arg-type]  # each is callable
 
-    assert named(Registry.assemble) == ["alias", "surface", "ceiling", "step", "delegation", "recorded"]
+    for door in (Registry.opened, Registry.assemble):
+        assert named(door) == ["alias", "surface", "ceiling", "step", "delegation", "recorded"]
     assert named(StepBrief) == ["text", "scope", "output_schema"]
     assert named(Delegation) == ["delegating", "root", "run", "execution", "depth", "lineage"]
     assert named(brief_of) == ["sop", "run", "execution"]

@@ -1,11 +1,13 @@
 """A workspace with agents, for tests: the text of its `procedo.toml`, and a registry over it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from procedo.agents.connections import OpenTools
 from procedo.agents.contract import Contract
 from procedo.agents.ports import UNBOUNDED, Ceiling, Delegation, StepBrief
 from procedo.agents.refusal import Cause, NotAssembled
@@ -99,6 +101,15 @@ async def assemble(
     return await registry.assemble(
         alias, surface=surface or At(), ceiling=ceiling, step=step, delegation=delegation, recorded=recorded
     )
+
+
+@asynccontextmanager
+async def open_tools(registry: Registry, alias: str = "reviewer") -> AsyncIterator[OpenTools]:
+    """The open tools of an agent that was assembled with what most tests do not care about."""
+    async with registry.opened(
+        alias, surface=At(), ceiling=UNBOUNDED, step=STEP, delegation=DELEGATION, recorded=None
+    ) as (_, tools):
+        yield tools
 
 
 async def refused(registry: Registry, alias: str = "reviewer", **wanted: object) -> dict[Cause, str]:

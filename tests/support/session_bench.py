@@ -5,7 +5,7 @@ the tools are the real ones, or functions of the test behind the same port.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -171,7 +171,8 @@ class Place:
     hands: Hands | None = None
     contracts: list[Contract] = field(default_factory=list)
 
-    async def assemble(
+    @asynccontextmanager
+    async def opened(
         self,
         alias: str,
         *,
@@ -180,27 +181,17 @@ class Place:
         step: StepBrief,
         delegation: Delegation,
         recorded: Json | None,
-    ) -> Contract:
-        contract = await self.registry.assemble(
+    ) -> AsyncIterator[tuple[Contract, Connections]]:
+        async with self.registry.opened(
             alias, surface=surface, ceiling=ceiling, step=step, delegation=delegation, recorded=recorded
-        )
-        self.contracts.append(contract)
-        return contract
+        ) as (contract, tools):
+            self.contracts.append(contract)
+            yield contract, tools if self.hands is None else self.hands
 
     def model(self, contract: Contract) -> Model:
         if self.talk is None:
             return self.registry.model(contract)
         return Exchange(contract.provider, FunctionModel(self.talk, model_name="function"), None)
-
-    def connect(self, contract: Contract) -> AbstractAsyncContextManager[Connections]:
-        if self.hands is None:
-            return self.registry.connect(contract)
-        return _opened(self.hands)
-
-
-@asynccontextmanager
-async def _opened(hands: Hands) -> AsyncIterator[Connections]:
-    yield hands
 
 
 @dataclass

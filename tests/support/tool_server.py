@@ -1,10 +1,10 @@
 """A small MCP server over stdio, as a program: its words on the command line say what it is like.
 
-`tools=a,b` names its tools; `describe=TEXT` changes their description; `change` changes its list once a tool
-is called, and speaks the newest revision with the SDK, which takes a while to import; without it the older one is
+`tools=a,b` names its tools; `describe=TEXT` changes their description; `change` changes its list once a tool is
+called, and speaks the newest revision with the SDK, which takes a while to import; without it the older one is
 spoken by hand. `fail` ends it at once, `complain` with a secret of its environment on its lips; `silent` never
-answers; `tell` puts a secret into its descriptions; `child=FILE` leaves a grandchild and writes both process
-ids to the file.
+answers; `tell` puts a secret into its descriptions; `note=FILE` keeps a line for each start; `child=FILE` leaves a
+grandchild and writes both process ids to the file.
 """
 
 import os
@@ -17,6 +17,9 @@ WORDS = dict(word.partition("=")[::2] for word in sys.argv[1:])
 
 
 def main() -> None:
+    if "note" in WORDS:
+        with Path(WORDS["note"]).open("a") as file:
+            file.write("started\n")
     if "child" in WORDS:
         grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL)
         Path(WORDS["child"]).write_text(f"{os.getpid()} {grandchild.pid}")

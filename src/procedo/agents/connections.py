@@ -4,7 +4,7 @@ The frozen set is checked here again, whatever a caller has checked, and a tool 
 while it is what was pinned.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,26 +13,76 @@ import anyio
 from procedo.agents.contract import Contract
 from procedo.agents.parts import Origin, ServerBinding, Tool, ToolId
 from procedo.agents.ports import ToolDenied, ToolFailed
-from procedo.agents.refusal import Cause, NotAssembled, Reason
+from procedo.agents.refusal import Cause, Reason
 from procedo.agents.servers.link import Link, Unreachable, schema_of
 from procedo.agents.tools.catalogue import perform
 from procedo.core.model import Json
 
-__all__ = ["OpenTools", "connected", "open_tools"]
+__all__ = ["Links", "OpenTools", "links"]
+
+
+class Links:
+    """The connections of one activation: opened while its agent is assembled, and used by its session; see `links`."""
+
+    def __init__(self, environ: Mapping[str, str], root: Path, group: "anyio.abc.TaskGroup") -> None:
+        self._environ = environ
+        self._root = root
+        self._group = group
+        self.open: dict[str, Link] = {}
+
+    async def connect(self, servers: Sequence[ServerBinding]) -> list[Reason]:
+        """Connect side by side; a reason for each required server that does not answer."""
+        failed: dict[str, str] = {}
+
+        async def opened(server: ServerBinding) -> None:
+            link = Link(server, self._environ, self._root)
+            try:
+                await link.open(self._group)
+            except Unreachable as error:
+                failed[server.name] = str(error)
+            else:
+                self.open[server.name] = link
+
+        async with anyio.create_task_group() as opening:
+            for server in servers:
+                opening.start_soon(opened, server)
+        return [
+            Reason(Cause.UNREACHABLE_SERVER, f"the MCP server {server.name!r} cannot be reached: {failed[server.name]}")
+            for server in servers
+            if server.name in failed and server.required
+        ]
+
+    def keep(self, names: Collection[str]) -> None:
+        """Let every connection end but these."""
+        for name in [name for name in self.open if name not in names]:
+            self.open.pop(name).close()
+
+
+@asynccontextmanager
+async def links(environ: Mapping[str, str], root: Path) -> AsyncIterator[Links]:
+    """A place for connections; none outlives it."""
+    try:
+        async with anyio.create_task_group() as group:
+            opened = Links(environ, root, group)
+            try:
+                yield opened
+            finally:
+                opened.keep(())
+    except BaseExceptionGroup as errors:
+        # What the session raised reaches it as it was; the group of tasks is nobody's business but ours.
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from None
+        raise
 
 
 class OpenTools:
     """Implements `ports.Connections`."""
 
-    def __init__(
-        self,
-        contract: Contract,
-        links: Mapping[str, Link],
-        environ: Mapping[str, str],
-    ) -> None:
+    def __init__(self, contract: Contract, opened: Links, environ: Mapping[str, str]) -> None:
         self._contract = contract
-        self._links = links
+        self._links = opened
         self._environ = environ
+        self._pins = {server.name: server.pins for server in contract.mcp.servers}
         self._changed: set[str] = set()
 
     @property
@@ -52,10 +102,10 @@ class OpenTools:
         return await perform(identity.name, self._contract.security, self._environ, arguments, effect_id)
 
     async def _of_server(self, tool: Tool, arguments: Json, effect_id: str) -> str:
-        link = self._links.get(tool.id.server)
+        link = self._links.open.get(tool.id.server)
         if link is None:
             raise ToolFailed(f"the server {tool.id.server!r} is not connected")
-        self.compare(link, (await self._listed(link)))
+        self._compare(tool.id.server, await self._listed(link))
         if tool.id.key in self._changed:
             raise ToolFailed(
                 f"{tool.offered} is no longer what it was when this agent was assembled, so it is not used"
@@ -70,56 +120,8 @@ class OpenTools:
             raise ToolFailed(f"the server {link.server.name!r} changed its list and cannot be used: {error}") from error
         return {name: schema_of(tool) for name, tool in listed.items()}
 
-    def compare(self, link: Link, present: Mapping[str, str]) -> None:
+    def _compare(self, server: str, present: Mapping[str, str]) -> None:
         """Note every tool of a server whose pin is not what the server lists now."""
-        for pin in link.server.pins:
+        for pin in self._pins.get(server, ()):
             if present.get(pin.name) != pin.digest:
-                self._changed.add(ToolId(Origin.MCP, link.server.name, pin.name, pin.digest).key)
-
-
-@asynccontextmanager
-async def open_tools(contract: Contract, environ: Mapping[str, str], root: Path) -> AsyncIterator[OpenTools]:
-    """Connect the servers of a contract and compare their pins. Raises `NotAssembled` when a required one is gone."""
-    try:
-        async with anyio.create_task_group() as group:
-            links, reasons = await connected(contract.mcp.servers, environ, root, group)
-            tools = OpenTools(contract, links, environ)
-            for link in links.values():
-                tools.compare(link, {name: schema_of(tool) for name, tool in link.listed.items()})
-            try:
-                if not reasons:
-                    yield tools
-            finally:
-                for link in links.values():
-                    link.close()
-    except BaseExceptionGroup as errors:
-        # What the session raised reaches it as it was; the group of tasks is nobody's business but ours.
-        if len(errors.exceptions) == 1:
-            raise errors.exceptions[0] from None
-        raise
-    if reasons:
-        raise NotAssembled(contract.actor.acting, reasons)
-
-
-async def connected(
-    servers: tuple[ServerBinding, ...], environ: Mapping[str, str], root: Path, group: "anyio.abc.TaskGroup"
-) -> tuple[dict[str, Link], list[Reason]]:
-    """Connect side by side; those that answered, and a reason for each required one that did not."""
-    links = {server.name: Link(server, environ, root) for server in servers}
-    failed: dict[str, str] = {}
-
-    async def opened(name: str) -> None:
-        try:
-            await links[name].open(group)
-        except Unreachable as error:
-            failed[name] = str(error)
-
-    async with anyio.create_task_group() as opening:
-        for name in links:
-            opening.start_soon(opened, name)
-    reasons = [
-        Reason(Cause.UNREACHABLE_SERVER, f"the MCP server {server.name!r} cannot be reached: {failed[server.name]}")
-        for server in servers
-        if server.name in failed and server.required
-    ]
-    return {name: link for name, link in links.items() if name not in failed}, reasons
+                self._changed.add(ToolId(Origin.MCP, server, pin.name, pin.digest).key)

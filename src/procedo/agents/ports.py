@@ -1,7 +1,7 @@
 """What a session needs of the registry, of a model and of the store, as Protocols. No implementation lives here.
 
-A session gets a `Contract` from `Workbench.assemble` and everything live from the same workbench: the model by
-`model`, the tools by `connect`. Nothing else reaches a model or a tool.
+A session gets its `Contract` and its tools from `Workbench.opened`, and the model of the contract from `model`.
+Nothing else reaches a model or a tool.
 """
 
 from collections.abc import Sequence
@@ -220,7 +220,7 @@ class Ledger(Protocol):
 class Workbench(Protocol):
     """What the registry gives to sessions (implemented by `registry.Registry`)."""
 
-    async def assemble(
+    def opened(
         self,
         alias: str,
         *,
@@ -229,18 +229,13 @@ class Workbench(Protocol):
         step: StepBrief,
         delegation: Delegation,
         recorded: Json | None,
-    ) -> Contract:
-        """Assemble an agent for one execution, or raise `NotAssembled` with every reason.
+    ) -> AbstractAsyncContextManager[tuple[Contract, Connections]]:
+        """Assemble an agent for one execution and open its tools, or raise `NotAssembled` with every reason.
 
         Authority is agent ∩ ceiling ∩ step scope. `recorded` is the `Contract.record()` of the session
-        that is resumed (None: it begins): any difference refuses, and is told.
+        that is resumed (None: it begins): any difference refuses, and is told. The tools are open over the very
+        connections that they were listed and pinned on; nothing of them outlives the context.
         """
 
     def model(self, contract: Contract) -> Model:
         """The model of a contract. Raises `NotAssembled` when its key or package has gone since."""
-
-    def connect(self, contract: Contract) -> AbstractAsyncContextManager[Connections]:
-        """Open the tools of a contract, comparing every pin again. Nothing of it outlives the context.
-
-        Raises `NotAssembled` when a required server is gone.
-        """

@@ -3,13 +3,13 @@
 An agent is assembled completely or refused with every reason; nothing is filled in from the caller.
 """
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio.to_thread
 
-from procedo.agents.connections import OpenTools, open_tools
+from procedo.agents.connections import Links, OpenTools, links
 from procedo.agents.contract import Contract, difference
 from procedo.agents.models.building import Unbuildable, build
 from procedo.agents.parts import (
@@ -73,6 +73,29 @@ class _Draft:
     def add(self, cause: Cause, message: str, hint: str = "") -> None:
         self.reasons.append(Reason(cause, message, hint))
 
+    def add_limits(self, wanted: "_Wanted") -> None:
+        """The reason of an agent that whoever started the run may not have at work."""
+        if not admits_agent(wanted.ceiling.reach, wanted.alias):
+            message = f"{wanted.alias!r} is beyond the limits of whoever started the run or moved it on"
+            self.add(Cause.BEYOND_REACH, message, "start it with credentials that reach this agent")
+
+    def add_depth(self, depth: int, limit: int) -> None:
+        """The reason of a delegation that is too deep."""
+        if depth > limit:
+            message = f"the delegation is {depth} deep, the limit is {limit}"
+            self.add(Cause.TOO_DEEP, message, "max_delegation_depth of its runtime profile")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Who is to be assembled for what."""
+
+    alias: str
+    surface: Door
+    ceiling: Ceiling
+    step: StepBrief
+    delegation: Delegation
+
 
 class Registry:
     """Assembles agents of one workspace (implements `ports.Workbench`).
@@ -103,48 +126,66 @@ class Registry:
         delegation: Delegation,
         recorded: Json | None,
     ) -> Contract:
-        """Assemble an agent for one execution; see `ports.Workbench.assemble`. Raises `NotAssembled`."""
+        """The contract that `opened` gives, to be looked at; its connections are closed. Raises `NotAssembled`."""
+        wanted = _Wanted(alias, surface, ceiling, step, delegation)
+        async with self._open(wanted, recorded) as (contract, _):
+            return contract
+
+    def opened(
+        self,
+        alias: str,
+        *,
+        surface: Door,
+        ceiling: Ceiling,
+        step: StepBrief,
+        delegation: Delegation,
+        recorded: Json | None,
+    ) -> AbstractAsyncContextManager[tuple[Contract, OpenTools]]:
+        """Assemble an agent for one execution, with its tools; see `ports.Workbench.opened`. Raises `NotAssembled`."""
+        return self._open(_Wanted(alias, surface, ceiling, step, delegation), recorded)
+
+    @asynccontextmanager
+    async def _open(self, wanted: _Wanted, recorded: Json | None) -> AsyncIterator[tuple[Contract, OpenTools]]:
+        async with links(self._environ, self._settings.root) as opened:
+            contract = await self._assembled(wanted, opened)
+            _compare(contract, recorded)
+            opened.keep([server.name for server in contract.mcp.servers])
+            yield contract, OpenTools(contract, opened, self._environ)
+
+    async def _assembled(self, wanted: _Wanted, opened: Links) -> Contract:
+        """The one place that a contract comes from. Raises `NotAssembled` with every reason."""
         draft = _Draft()
-        reached = admits_agent(ceiling.reach, alias)
-        if not reached:
-            message = f"{alias!r} is beyond the limits of whoever started the run or moved it on"
-            draft.add(Cause.BEYOND_REACH, message, "start it with credentials that reach this agent")
-        tables = self._tables(draft, alias)
+        draft.add_limits(wanted)
+        tables = self._tables(draft, wanted.alias)
         if tables is None:
-            raise NotAssembled(alias, draft.reasons)
+            raise NotAssembled(wanted.alias, draft.reasons)
         security, reasons = security_policy(self._settings, tables.agent, tables.risk, tables.runtime)
         draft.reasons += reasons
         runtime = _runtime(tables.runtime)
-        if delegation.depth > runtime.max_depth:
-            message = f"the delegation is {delegation.depth} deep, the limit is {runtime.max_depth}"
-            draft.add(Cause.TOO_DEEP, message, "max_delegation_depth of its runtime profile")
-        seed, reasons = transcript_seed(tables.agent, tables.runtime, step)
+        draft.add_depth(wanted.delegation.depth, runtime.max_depth)
+        seed, reasons = transcript_seed(tables.agent, tables.runtime, wanted.step)
         draft.reasons += reasons
         provider = bound(tables.provider)
         draft.reasons += await objections(provider, runtime, self._environ, self._settings.root)
-        if not (tables.agent.enabled and reached):
-            raise NotAssembled(alias, draft.reasons)  # no server is started for it
-        scope, tools = await self._tools(draft, tables, security, runtime, ceiling, step)
-        controls = _controls(draft, tables.agent.kind, provider, runtime, tools)
-        if Control.SANDBOX.value in controls and (why := await anyio.to_thread.run_sync(probe, security.sandbox)):
-            draft.add(Cause.SANDBOX, f"programs cannot be enclosed: {why}")
+        if not tables.agent.enabled or any(reason.cause is Cause.BEYOND_REACH for reason in draft.reasons):
+            raise NotAssembled(wanted.alias, draft.reasons)  # no server is started for it
+        scope, tools = await self._tools(draft, tables, security, runtime, wanted, opened)
+        controls = await _controls(draft, tables.agent.kind, provider, runtime, security, tools)
         if draft.reasons:
-            raise NotAssembled(alias, list(dict.fromkeys(draft.reasons)))
-        contract = Contract(
+            raise NotAssembled(wanted.alias, list(dict.fromkeys(draft.reasons)))
+        return Contract(
             tools=tools,
             security=security,
             mcp=scope,
             provider=provider,
             runtime=runtime,
-            approvals=_approvals(tables.risk, surface, tools),
+            approvals=_approvals(tables.risk, wanted.surface, tools),
             seed=seed,
-            actor=_actor(alias, delegation),
+            actor=_actor(wanted.alias, wanted.delegation),
             runner=tables.agent.kind,
             controls=controls,
             seal=SEAL,
         )
-        _compare(contract, recorded)
-        return contract
 
     def model(self, contract: Contract) -> Model:
         """The model of a contract. Raises `NotAssembled`."""
@@ -152,10 +193,6 @@ class Registry:
             return build(contract.provider, self._environ, self._settings.root)
         except Unbuildable as error:
             raise NotAssembled(contract.actor.acting, error.reasons) from error
-
-    def connect(self, contract: Contract) -> AbstractAsyncContextManager[OpenTools]:
-        """Open the tools of a contract; see `ports.Workbench.connect`."""
-        return open_tools(contract, self._environ, self._settings.root)
 
     def _tables(self, draft: _Draft, alias: str) -> _Tables | None:
         known = self._settings.agents
@@ -188,14 +225,14 @@ class Registry:
         tables: _Tables,
         security: SecurityPolicy,
         runtime: RuntimeControls,
-        ceiling: Ceiling,
-        step: StepBrief,
+        wanted: _Wanted,
+        opened: Links,
     ) -> tuple[McpScope, tuple[Tool, ...]]:
-        listing = await mcp_scope(self._settings, tables.agent, self._environ)
+        listing = await mcp_scope(self._settings, tables.agent, opened)
         draft.reasons += listing.reasons
         servers = self._settings.agents.servers
         available = candidates(security, listing.listed, servers, runtime.dedup_exempt)
-        authority = Authority(tables.risk, ceiling, step.scope, runtime.filter_groups, step.text)
+        authority = Authority(tables.risk, wanted.ceiling, wanted.step.scope, runtime.filter_groups, wanted.step.text)
         tools, reasons = chosen(authority, available, security, listing.absent, servers)
         draft.reasons += reasons
         return listing.pinned(tools), tools
@@ -246,11 +283,12 @@ def _actor(alias: str, delegation: Delegation) -> Actor:
     )
 
 
-def _controls(
+async def _controls(
     draft: _Draft,
     kind: str,
     provider: ProviderBinding,
     runtime: RuntimeControls,
+    security: SecurityPolicy,
     tools: tuple[Tool, ...],
 ) -> tuple[str, ...]:
     """The controls that the contract needs; each one that its runner does not enforce is a reason."""
@@ -266,6 +304,8 @@ def _controls(
     needed |= {control for control, wanted in conditions.items() if wanted}
     for control in not_enforced(Runner(kind), needed):
         draft.add(Cause.CONTROL_NOT_ENFORCED, f"the runner {kind!r} does not enforce {control.value!r}")
+    if Control.SANDBOX in needed and (why := await anyio.to_thread.run_sync(probe, security.sandbox)):
+        draft.add(Cause.SANDBOX, f"programs cannot be enclosed: {why}")
     return tuple(sorted(control.value for control in needed))
 
 

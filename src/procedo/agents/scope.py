@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import anyio
-
-from procedo.agents.connections import connected
+from procedo.agents.connections import Links
 from procedo.agents.parts import NO_SERVERS, McpScope, Origin, Pin, ServerBinding, Tool, Transport
 from procedo.agents.refusal import Cause, Reason
 from procedo.agents.toolset import ServerTool
 from procedo.config import Settings
 from procedo.config.agent_settings import AgentTable, ServerTable
 
-__all__ = ["Listing", "mcp_scope"]
+__all__ = ["Listing", "binding", "mcp_scope"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,8 @@ class Listing:
         return McpScope(bindings, self.excluded) if bindings or self.excluded else NO_SERVERS
 
 
-async def mcp_scope(settings: Settings, agent: AgentTable, environ: Mapping[str, str]) -> Listing:
-    """Connect to the servers in scope, list their tools and disconnect."""
+async def mcp_scope(settings: Settings, agent: AgentTable, links: Links) -> Listing:
+    """Connect to the servers in scope and list their tools; the connections stay open in `links`."""
     known = settings.agents
     reasons = [
         Reason(Cause.MISSING_PROFILE, f"there is no bundle {name!r}")
@@ -53,19 +51,18 @@ async def mcp_scope(settings: Settings, agent: AgentTable, environ: Mapping[str,
     reasons += [
         Reason(Cause.UNREACHABLE_SERVER, f"there is no server {name!r}") for name in wanted if name not in known.servers
     ]
-    bindings = tuple(_bound(known.servers[name]) for name in wanted if name in known.servers)
-    listed: dict[str, tuple[ServerTool, ...]] = {}
-    async with anyio.create_task_group() as group:
-        links, unreachable = await connected(bindings, environ, settings.root, group)
-        for name, link in links.items():
-            tools = link.listed.values()
-            listed[name] = tuple(ServerTool(tool.name, tool.description or "", tool.input_schema) for tool in tools)
-            link.close()
-    absent = {binding.name: binding.required for binding in bindings if binding.name not in listed}
+    bindings = tuple(binding(known.servers[name]) for name in wanted if name in known.servers)
+    unreachable = await links.connect(bindings)
+    listed = {
+        name: tuple(ServerTool(tool.name, tool.description or "", tool.input_schema) for tool in link.listed.values())
+        for name, link in links.open.items()
+    }
+    absent = {server.name: server.required for server in bindings if server.name not in listed}
     return Listing(bindings, tuple(excluded), listed, absent, (*reasons, *unreachable))
 
 
-def _bound(table: ServerTable) -> ServerBinding:
+def binding(table: ServerTable) -> ServerBinding:
+    """How a server of the configuration is reached; nothing is pinned yet."""
     return ServerBinding(
         name=table.name,
         transport=Transport(table.transport),

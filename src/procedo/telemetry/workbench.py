@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from procedo.agents.contract import Contract
@@ -136,7 +136,8 @@ class TracedWorkbench:
         self._inner = inner
         self._spans = spans
 
-    async def assemble(
+    @asynccontextmanager
+    async def opened(
         self,
         alias: str,
         *,
@@ -145,23 +146,15 @@ class TracedWorkbench:
         step: StepBrief,
         delegation: Delegation,
         recorded: Json | None,
-    ) -> Contract:
-        """See `Workbench.assemble`."""
-        return await self._inner.assemble(
+    ) -> AsyncIterator[tuple[Contract, Connections]]:
+        """See `Workbench.opened`."""
+        async with self._inner.opened(
             alias, surface=surface, ceiling=ceiling, step=step, delegation=delegation, recorded=recorded
-        )
+        ) as (contract, connections):
+            yield contract, _TracedConnections(connections, contract, self._spans)
 
     def model(self, contract: Contract) -> Model:
         """See `Workbench.model`."""
         attributes = {"gen_ai.provider.name": _provider(contract), "gen_ai.request.model": contract.provider.model}
         self._spans.current().set(attributes)
         return _TracedModel(self._inner.model(contract), contract, self._spans)
-
-    def connect(self, contract: Contract) -> AbstractAsyncContextManager[Connections]:
-        """See `Workbench.connect`."""
-        return self._connect(contract)
-
-    @asynccontextmanager
-    async def _connect(self, contract: Contract) -> AsyncIterator[Connections]:
-        async with self._inner.connect(contract) as connections:
-            yield _TracedConnections(connections, contract, self._spans)
