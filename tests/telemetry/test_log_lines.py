@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repository import ROOT
 from watched import furnish, hosting, listening
 
 from procedo.core.events import EVENTS
@@ -173,3 +174,14 @@ def test_credentials_are_masked_whoever_says_them(capsys: pytest.CaptureFixture[
     logging.getLogger("anybody").warning("calling with %s", "Bearer abcdefgh12345678")
     assert "abcdefgh12345678" not in (shown := capsys.readouterr().err)
     assert "calling with Bearer [masked]" in shown
+
+
+def test_the_lines_in_the_document_are_lines_that_are_written() -> None:
+    text = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
+    shown = re.findall(rf"^{TIME} ([A-Z]+) +(.*?)  (.*)$", text, re.MULTILINE)
+    known = {line.text: line for line in LINES}
+    assert len(shown) == 4
+    for level, words, fields in shown:
+        line = known[words]
+        assert logging.getLevelName(line.level) == level
+        assert set(re.findall(r"([a-z_]+)=", re.sub(r'"[^"]*"', "", fields))) <= set(line.fields)

@@ -13,7 +13,6 @@ from procedo.errors import StoreError
 from procedo.ports import Store, Writer
 from procedo.stores.memory import MemoryStore
 from procedo.stores.sqlite import SqliteStore
-from procedo.telemetry import instruments, lines, spans
 from procedo.telemetry.happenings import Commit
 from procedo.telemetry.watchedstore import WatchedStore
 
@@ -102,11 +101,3 @@ async def test_a_commit_whose_writer_was_cancelled_is_told_when_it_came_about(tm
     if other is not None:
         await other
     await inner.close()
-
-
-@pytest.mark.parametrize("table", [spans.reference, instruments.reference, lines.reference])
-def test_the_document_holds_the_tables_of_the_code(table: object) -> None:
-    from repository import ROOT
-
-    assert callable(table)
-    assert table().strip() in (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
