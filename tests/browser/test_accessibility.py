@@ -16,7 +16,7 @@ from procedo.core.state import Verdict
 from procedo.runs import Surface
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser
+    from playwright.async_api import Browser, ViewportSize
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("console-accessible")]
 IDA = Surface(Principal(Source.WEB, "ida", PrincipalKind.HUMAN), host=False)
@@ -79,8 +79,8 @@ async def furnished(screen: Screen) -> list[str]:
     ]
 
 
-PHONE = {"width": 360, "height": 740}
-WIDE = {"width": 1280, "height": 720}
+PHONE: "ViewportSize" = {"width": 360, "height": 740}
+WIDE: "ViewportSize" = {"width": 1280, "height": 720}
 
 
 async def broken(visit: Visit, source: str) -> list[str]:

@@ -319,3 +319,13 @@ def ida_surface() -> Any:
     from procedo.runs import Surface
 
     return Surface(Principal(Source.WEB, "ida", PrincipalKind.HUMAN), host=False)
+
+
+async def test_the_page_of_a_run_leads_to_a_form_with_its_inputs(shop: Office) -> None:
+    run = await shop.app.runs.start("order-tea", {"name": "Ida", "sort": "black"}, ida_surface())
+    again = f"{FORM}?from={run.run.id}"
+    async with shop.operator() as ida:
+        assert again in (await ida.get(f"/runs/{run.run.id}")).links
+        assert (await ida.get(again)).form(FORM)["v/name"] == "Ida"
+    async with shop.somebody(await shop.token("noor", "view")) as noor:
+        assert again not in (await noor.get(f"/runs/{run.run.id}")).links
