@@ -18,7 +18,8 @@ from procedo.core.messages import Event
 from procedo.core.model import Json
 from procedo.core.notice import Telling
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
-from procedo.core.state import Execution, Gate, Principal, Run, Status
+from procedo.core.state import Execution, Gate, Run, Status
+from procedo.listing import Filter, Summary
 
 __all__ = [
     "Attribution",
@@ -140,25 +141,6 @@ class StoredKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """A run in a list."""
-
-    run_id: str
-    sop: str
-    version: str
-    digest: str
-    status: Status
-    reason: str
-    started_at: datetime
-    active_at: datetime
-    ended_at: datetime | None
-    open_gates: int
-    parent_run: str | None
-    key: str | None
-    starter: Principal
-
-
-@dataclass(frozen=True, slots=True)
 class OpenGate:
     """An undecided gate with the run it belongs to."""
 
@@ -166,16 +148,6 @@ class OpenGate:
     sop: str
     digest: str
     gate: Gate
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which runs to list. `live` True lists those that have not ended, False those that have."""
-
-    sop: str | None = None
-    live: bool | None = None
-    status: Status | None = None
-    limit: int = 50
 
 
 class Reader(Protocol):
