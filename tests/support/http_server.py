@@ -20,6 +20,7 @@ from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.reach import UNLIMITED, Reach
 from procedo.ports import Clock
 from procedo.surfaces.http.addresses import Addresses, listen
+from procedo.surfaces.http.draining import Draining
 from procedo.surfaces.http.serving import build, http_server
 from procedo.surfaces.web.code import TerminalCode
 
@@ -31,10 +32,11 @@ BOUND_S = 60.0
 
 @dataclass
 class Served:
-    """A running server. `codes` are those that its terminal showed."""
+    """A running server behind its `front`. `codes` are those that its terminal showed."""
 
     app: App
     origin: str
+    front: Draining
     codes: list[str] = field(default_factory=list)
 
     @asynccontextmanager
@@ -100,7 +102,7 @@ async def reserved(folder: Path, *, protected: bool = True, clock: Clock | None 
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         code.renew()
         try:
-            yield Served(app, f"http://127.0.0.1:{sock.getsockname()[1]}", codes)
+            yield Served(app, f"http://127.0.0.1:{sock.getsockname()[1]}", front, codes)
         finally:
             app.stopping.set()
             front.stop()
