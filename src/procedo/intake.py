@@ -1,10 +1,15 @@
 """What comes in from outside is whole, fits, and is not too large; or it is refused, and nothing was changed."""
 
+from typing import Final
+
 from procedo.core.model import Json, Sop
 from procedo.core.outputs import canonical
 from procedo.errors import BadArgument
 
-__all__ = ["check_size", "checked_inputs", "key_of"]
+__all__ = ["DEEPEST", "check_size", "checked_inputs", "key_of"]
+
+DEEPEST: Final = 100
+"""How deep a value may be nested: what is deeper could be stored, and then neither masked nor shown."""
 
 
 def checked_inputs(sop: Sop, inputs: Json, limit: int) -> Json:
@@ -27,16 +32,35 @@ def checked_inputs(sop: Sop, inputs: Json, limit: int) -> Json:
 def check_size(what: str, value: Json, limit: int) -> None:
     """A value is kept whole or refused whole.
 
-    Raises `BadArgument` for what is no JSON value, or larger than `limit` bytes.
+    Raises `BadArgument` for what is no JSON value, larger than `limit` bytes, or nested deeper than `DEEPEST`.
     """
     many = what.endswith("s")
     try:
-        size = len(canonical(value).encode())
+        text = canonical(value)
+        size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise BadArgument("not_json", f"{what} {'are' if many else 'is'} no JSON value: {error}.") from error
     if size > limit:
         message = f"{what} {'have' if many else 'has'} {size} bytes, the limit is {limit}; nothing was changed."
         raise BadArgument("too_large", message, "Put the data where the steps can read it, and pass its place.")
+    # Counting brackets is quick, and few values have so many that their depth has to be looked at.
+    if text.count("[") + text.count("{") > DEEPEST and _too_deep(value):
+        message = f"{what} {'are' if many else 'is'} nested deeper than {DEEPEST}; nothing was changed."
+        raise BadArgument("too_large", message, "Make the value flatter.")
+
+
+def _too_deep(value: Json) -> bool:
+    level: list[Json] = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def key_of(sop: Sop, inputs: Json) -> str | None:

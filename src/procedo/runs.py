@@ -74,6 +74,7 @@ class Runs(Looking):
         entry = self._library.get(name)
         stored = None
         if idempotency_key is not None:
+            check_size("The inputs", inputs, self._settings.max_value_bytes)
             stored = StoredKey(surface.principal.key, idempotency_key, digest([name, inputs]), self._ids.run_id())
         return await self._start(entry, inputs, surface, stored, sub_procedures(self._library, entry.sop))
 

@@ -329,3 +329,23 @@ async def test_the_page_of_a_run_leads_to_a_form_with_its_inputs(shop: Office) -
         assert (await ida.get(again)).form(FORM)["v/name"] == "Ida"
     async with shop.somebody(await shop.token("noor", "view")) as noor:
         assert again not in (await noor.get(f"/runs/{run.run.id}")).links
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1e400", "no JSON value"),
+        ('"\\ud800"', "no JSON value"),
+        ("[" * 900 + "]" * 900, "nested deeper than 100"),
+        ("[" * 30_000, "nested too deeply"),
+        ("[1] x", "This is no JSON: Extra data at line 1, column 5."),
+        ("1" * 5_000, "This is no JSON: a number has too many digits."),
+    ],
+)
+async def test_json_that_cannot_be_kept_is_told_and_kept_in_the_form(shop: Office, text: str, told: str) -> None:
+    path = "/catalogue/plain/start"
+    async with shop.operator() as ida:
+        page = await send(ida, {**await fill(ida, path), "j": text}, path)
+        assert (page.status, page.form(path)["j"]) == (422, text)
+        assert told in page.text
+    assert await runs_of(shop) == ()

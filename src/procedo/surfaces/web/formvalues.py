@@ -99,8 +99,6 @@ def _read_json(sent: Entries, at: str, found: Reading) -> None:
         found.value = _parsed(text)
     except ValueError as error:
         found.problems[at] = f"This is no JSON: {error}."
-    except RecursionError:
-        found.problems[at] = "This is nested too deeply."
 
 
 def _read_one(asked: Field, sent: Entries, at: str, found: Reading) -> None:
@@ -216,13 +214,22 @@ def _number(text: str) -> Json:
 def _parsed(text: str) -> Json:
     """JSON in which nothing is silently lost. Raises `ValueError` in words."""
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def _no_constant(word: str) -> Json:
     raise ValueError(f"{word} is no JSON value")
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError as error:
+        raise ValueError("a number has too many digits") from error
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
