@@ -7,7 +7,7 @@ from commands import Workspace
 
 from procedo.surfaces.cli.parser import VERBS
 
-WITHOUT_WORKSPACE = {"demo", "manual", "schema"}
+WITHOUT_WORKSPACE = {"demo", "install", "manual", "schema"}
 MADE_UP = "procedo_made-up"
 MINIMAL = {
     "new": ("fresh",), "show": ("kiln-firing",), "graph": ("kiln-firing",), "test": ("kiln-firing",),

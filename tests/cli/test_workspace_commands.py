@@ -81,7 +81,7 @@ def test_the_doctor_makes_no_store(kiln: Workspace) -> None:
 def test_the_doctor_names_a_broken_configuration(kiln: Workspace) -> None:
     (kiln.root / "procedo.toml").write_text("[sop]\nmax_concurent_total = 2\n", encoding="utf-8")
     configuration = found(kiln, 1)["configuration"]
-    assert configuration["state"] == "broken"
+    assert configuration["state"] == "problem"
     assert "max_concurrent_total" in configuration["found"] + configuration["hint"]
 
 
@@ -95,7 +95,7 @@ def test_the_doctor_names_a_broken_procedure(kiln: Workspace) -> None:
 def test_the_doctor_names_a_store_that_is_none(kiln: Workspace) -> None:
     (kiln.root / ".procedo").mkdir()
     (kiln.root / ".procedo" / "procedo.db").write_bytes(b"this is no database at all, it only lies here" * 40)
-    assert found(kiln, 1)["store"]["state"] == "broken"
+    assert found(kiln, 1)["store"]["state"] == "problem"
     done = kiln.run("start", "kiln-firing", "--json")
     assert done.code == 6
 

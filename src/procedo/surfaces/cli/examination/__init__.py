@@ -1,0 +1,1 @@
+"""What `doctor` looks at, one module for each thing that a run depends on."""

@@ -1,0 +1,37 @@
+"""What was found about one thing, and how it is mended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from procedo.errors import InvalidConfig, ProcedoError
+
+__all__ = ["OK", "PROBLEM", "WARNING", "Finding", "told"]
+
+OK: Final = "ok"
+WARNING: Final = "warning"
+PROBLEM: Final = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    about: str
+    state: str
+    found: str
+    hint: str = ""
+
+    def value(self) -> dict[str, Any]:
+        """The finding as JSON."""
+        return asdict(self)
+
+
+def told(about: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """What a look found; a look that fails is itself a finding."""
+    try:
+        return list(look())
+    except ProcedoError as error:
+        lines = error.problems if isinstance(error, InvalidConfig) else ()
+        found = "\n".join((error.message, *lines))
+        return [Finding(about, PROBLEM, found, error.hint or "Mend each place that is named.")]
