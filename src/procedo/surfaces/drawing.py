@@ -7,6 +7,7 @@ of the procedure is escaped. Every step is an image of its own with a name, and 
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from typing import Final
@@ -72,9 +73,22 @@ def drawing(
     `marks` says how each step stands in a run, `taken` which ways it went. `link` gives the address behind a step.
     `name` begins the ids inside, so that several drawings can stand in a page; `standalone` is for a file of its own.
     """
+    ways, far, layout = _laid_out(outline)
+    body = [
+        *_lines([way for way in ways if way.source != way.target], layout, taken, name),
+        *_ends(far, layout),
+        *(part for node in outline.nodes for part in _step(node, layout.boxes[node.number], marks, link)),
+        *(part for way in ways if way.source == way.target for part in _again(way, layout.boxes[way.source], name)),
+    ]
+    return "\n".join([*_head(outline, marks, layout, name, standalone=standalone), *body, "</g>", "</svg>"])
+
+
+@lru_cache(maxsize=128)
+def _laid_out(outline: Outline) -> tuple[tuple[_Way, ...], frozenset[_Way], Layout]:
+    """The ways, those of them that lead far or to the end, and where everything stands: the same for every run."""
     ways = _ways(outline)
     known = {node.number: position for position, node in enumerate(outline.nodes)}
-    far = {way for way in ways if way.target not in known or abs(known[way.source] - known[way.target]) > _FAR}
+    far = frozenset(way for way in ways if way.target not in known or abs(known[way.source] - known[way.target]) > _FAR)
     boxes: list[Box] = []
     for node in outline.nodes:
         boxes.append(Box(node.number, _WIDTH, _HEIGHT))
@@ -84,14 +98,7 @@ def drawing(
         for way in ways
         if way.source != way.target
     ]
-    layout = layered(boxes, lines)
-    body = [
-        *_lines([way for way in ways if way.source != way.target], layout, taken, name),
-        *_ends(far, layout),
-        *(part for node in outline.nodes for part in _step(node, layout.boxes[node.number], marks, link)),
-        *(part for way in ways if way.source == way.target for part in _again(way, layout.boxes[way.source], name)),
-    ]
-    return "\n".join([*_head(outline, marks, layout, name, standalone=standalone), *body, "</g>", "</svg>"])
+    return ways, far, layered(boxes, lines)
 
 
 def _ways(outline: Outline) -> tuple[_Way, ...]:

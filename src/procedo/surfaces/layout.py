@@ -5,6 +5,7 @@ passes a row takes a place of its own there, so no line crosses a box and no two
 laid like the others and drawn the other way round. Lengths are pixels.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,6 +15,8 @@ __all__ = ["Box", "Layout", "Line", "Point", "layered"]
 
 Point: TypeAlias = tuple[float, float]
 
+_ENOUGH: Final = 3
+"""After that many sweeps without fewer crossings none is expected."""
 _GAP_X: Final = 26.0
 _GAP_Y: Final = 19.0
 _LINE_WIDTH: Final = 12.0
@@ -129,17 +132,18 @@ def _ordered(boxes: Iterable[_Place], chains: Iterable[Sequence[_Place]]) -> lis
         rows.setdefault(place.row, []).append(place)
     found = [rows[number] for number in sorted(rows)]
     _count_off(found)
-    best, fewest = [list(row) for row in found], _crossings(found)
+    best, fewest, idle = [list(row) for row in found], _crossings(found), 0
     for sweep in range(_SWEEPS):
-        if not fewest:
+        if not fewest or idle > _ENOUGH:
             break
         down = sweep % 2 == 0
         for row in found if down else reversed(found):
             row.sort(key=lambda place: _middle(place, place.above if down else place.below))
             _count_off([row])
         crossings = _crossings(found)
+        idle += 1
         if crossings < fewest:
-            best, fewest = [list(row) for row in found], crossings
+            best, fewest, idle = [list(row) for row in found], crossings, 0
     _count_off(best)
     return best
 
@@ -155,10 +159,15 @@ def _middle(place: _Place, others: Sequence[_Place]) -> float:
 
 
 def _crossings(rows: Iterable[Sequence[_Place]]) -> int:
+    """How many lines cross between neighbouring rows: pairs of which one begins further left and ends further right."""
     count = 0
     for row in rows:
-        ways = [(place.order, other.order) for place in row for other in place.below]
-        count += sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for number, a in enumerate(ways) for b in ways[number + 1 :])
+        ended: list[float] = []
+        for place in row:
+            ends = sorted(other.order for other in place.below)
+            count += sum(len(ended) - bisect_right(ended, end) for end in ends)
+            for end in ends:
+                insort(ended, end)
     return count
 
 
