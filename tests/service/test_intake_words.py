@@ -24,5 +24,5 @@ def test_a_value_that_could_be_stored_and_not_shown_is_refused() -> None:
     check_size("The output", nested(DEEPEST), 10_000)
     check_size("The output", [[[1]]] * 1_000, 10_000)
     for depth in (DEEPEST + 1, 400, 900):
-        with pytest.raises(BadArgument, match="^The output is nested deeper than 100"):
+        with pytest.raises(BadArgument, match=r"^The output is nested deeper than 100"):
             check_size("The output", nested(depth), 10_000)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from procedo.jsonschemas import compile_schema
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text, drawn
-from procedo.surfaces.web.formvalues import ABSENT, below, filled, prefilled, read, with_row, without_row
+from procedo.surfaces.web.formfilling import filled, prefilled, with_row, without_row
+from procedo.surfaces.web.formvalues import ABSENT, below, read
 
 pytestmark = pytest.mark.requirement("console-start-form")
 

@@ -1,8 +1,6 @@
-"""Between a JSON value and the texts of a form: a value fills the fields, and what was sent is read back.
+"""Reading a form: the JSON value that the texts of its fields stand for, or what cannot be read, at its field.
 
-Both ways fit together: whatever value fills a form, the form that is sent unchanged gives this value again. A field
-that cannot show its value as it is (an empty text, a control character, a list entry with a line break) shows
-it as JSON instead. Nothing is validated here beyond what has to be read: the schema is checked where runs are started.
+Nothing is validated here beyond what has to be read: the schema is checked where runs are started.
 
 A field is sent under its kind and the place of its value: `v/address/street` is the text of a field, `j/address` JSON
 instead of a field, `n/items` the number of rows, `o/address` further properties as JSON.
@@ -10,7 +8,7 @@ instead of a field, `n/items` the number of rows, `o/address` further properties
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
@@ -19,19 +17,7 @@ from procedo.core.model import Json
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text
 from procedo.surfaces.web.words import shown
 
-__all__ = [
-    "ABSENT",
-    "MOST_ROWS",
-    "Entries",
-    "Reading",
-    "below",
-    "filled",
-    "prefilled",
-    "read",
-    "rows_of",
-    "with_row",
-    "without_row",
-]
+__all__ = ["ABSENT", "MOST_ROWS", "Entries", "Reading", "below", "read", "rows_of"]
 
 Entries = Mapping[str, str]
 ABSENT: Final = object()
@@ -58,9 +44,6 @@ def below(at: str, key: str | int) -> str:
     """The place of a part of the value at `at`, which is empty for the whole."""
     part = str(key).replace("~", "~0").replace("/", "~1")
     return f"{at}/{quote(part, safe='~', errors='surrogatepass')}"
-
-
-# --- reading -------------------------------------------------------------------------------------
 
 
 def read(asked: Field, sent: Entries, at: str = "") -> Reading:
@@ -192,6 +175,12 @@ def _read_rows(asked: Rows, sent: Entries, at: str, found: Reading) -> None:
         found.value = value
 
 
+def rows_of(sent: Entries, at: str) -> int:
+    """How many rows of a list were sent."""
+    text = sent.get(f"n{at}", "")
+    return min(int(text), MOST_ROWS) if text.isascii() and text.isdecimal() and len(text) < 5 else 0
+
+
 def _take(inner: Reading, found: Reading) -> None:
     found.problems |= inner.problems
     found.names |= inner.names
@@ -237,141 +226,3 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if len(value) != len(pairs):
         raise ValueError("an object names a property twice")
     return value
-
-
-# --- filling -------------------------------------------------------------------------------------
-
-
-def filled(asked: Field, value: Json, at: str = "") -> dict[str, str]:
-    """The entries that show a value. A field that cannot show it shows JSON."""
-    if value is ABSENT:
-        return {}
-    entries = _attempt(asked, value, at)
-    if entries is not None and _same(read(asked, entries, at).value, value):
-        return entries
-    return {f"j{at}": _json_text(value)}
-
-
-def _attempt(  # noqa: PLR0911  # one for each kind of field
-    asked: Field, value: Json, at: str
-) -> dict[str, str] | None:
-    """The entries of the field itself, or None."""
-    if value is None and asked.nullable:
-        return {}
-    match asked:
-        case Text() if isinstance(value, str):
-            return {f"v{at}": value} if _plain(value, broken=bool(asked.rows)) else None
-        case Number() if isinstance(value, int | float) and not isinstance(value, bool):
-            return {f"v{at}": json.dumps(value)}
-        case Choice():
-            return {f"v{at}": _option(value)} if _option(value) in map(_option, asked.options) else None
-        case Lines() if isinstance(value, list):
-            texts = [item if isinstance(item, str) else json.dumps(item) for item in value]
-            return {f"v{at}": "\n".join(texts)} if all(_plain(text, broken=False) for text in texts) else None
-        case Rows() if isinstance(value, list) and len(value) <= MOST_ROWS:
-            return {f"n{at}": str(len(value))} | _parts(
-                enumerate(value), at, dict.fromkeys(range(len(value)), asked.item)
-            )
-        case Group() if isinstance(value, dict):
-            fields = {one.key: one for one in asked.fields}
-            others = {name: item for name, item in value.items() if name not in fields}
-            more = {f"o{at}": _json_text(others)} if others else {}
-            return more | _parts(((n, i) for n, i in value.items() if n in fields), at, fields)
-        case _:
-            return None
-
-
-def _parts(
-    parts: "Iterator[tuple[str | int, Json]] | enumerate[Json]", at: str, fields: Mapping[Json, Field]
-) -> dict[str, str]:
-    entries: dict[str, str] = {}
-    for key, item in parts:
-        entries |= filled(fields[key], item, below(at, key))
-    return entries
-
-
-def _plain(text: str, *, broken: bool) -> bool:
-    """True when a field shows this text as it is, and a browser sends it as it is."""
-    return shown(text) == text and "\r" not in text and (broken or "\n" not in text)
-
-
-def _same(one: Json, other: Json) -> bool:
-    """Equality of JSON: true is not 1, and 1 is not 1.0."""
-    return one is not ABSENT and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
-def _option(value: Json) -> str:
-    """What a choice sends."""
-    return json.dumps(value, sort_keys=True)
-
-
-def _json_text(value: Json) -> str:
-    """JSON for reading and changing; what does not show itself is escaped, which only texts can hold."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    return "".join(c if c == "\n" or shown(c) == c else json.dumps(c)[1:-1] for c in text)
-
-
-def prefilled(asked: Field, at: str = "") -> dict[str, str]:
-    """The entries of a form that nobody has touched: the defaults, and as many rows as are needed.
-
-    A default inside an object that may be left out is not filled in: the object would be given by it.
-    """
-    if asked.has_default:
-        return filled(asked, asked.schema["default"], at)
-    entries: dict[str, str] = {}
-    if isinstance(asked, Rows) and asked.fewest:
-        entries[f"n{at}"] = str(min(asked.fewest, MOST_ROWS))
-        for number in range(min(asked.fewest, MOST_ROWS)):
-            entries |= prefilled(asked.item, below(at, number))
-    if isinstance(asked, Group) and asked.required:
-        for one in asked.fields:
-            entries |= prefilled(one, below(at, one.key))
-    return entries
-
-
-# --- rows ----------------------------------------------------------------------------------------
-
-
-def rows_of(sent: Entries, at: str) -> int:
-    """How many rows of a list were sent."""
-    text = sent.get(f"n{at}", "")
-    return min(int(text), MOST_ROWS) if text.isascii() and text.isdecimal() and len(text) < 5 else 0
-
-
-def with_row(asked: Field, sent: Entries, at: str) -> dict[str, str]:
-    """The entries with one more row in the list at this place."""
-    rows, count = _rows_at(asked, at), rows_of(sent, at)
-    if rows is None or count >= MOST_ROWS:
-        return dict(sent)
-    return {**sent, f"n{at}": str(count + 1), **prefilled(rows.item, below(at, count))}
-
-
-def without_row(sent: Entries, at: str, row: int) -> dict[str, str]:
-    """The entries without a row; those that follow it move up."""
-    left: dict[str, str] = {}
-    for name, text in sent.items():
-        inside = re.fullmatch(rf"([vjno]){re.escape(at)}/(\d+)((?:/.*)?)", name, re.DOTALL)
-        number = int(inside[2]) if inside else -1
-        if inside is None or number < row:
-            left[name] = text
-        elif number > row:
-            left[f"{inside[1]}{at}/{number - 1}{inside[3]}"] = text
-    left[f"n{at}"] = str(max(0, rows_of(sent, at) - 1))
-    return left
-
-
-def _rows_at(asked: Field, wanted: str, at: str = "") -> Rows | None:
-    """The list whose place is `wanted`."""
-    if at == wanted:
-        return asked if isinstance(asked, Rows) else None
-    match asked:
-        case Group():
-            steps = ((one, below(at, one.key)) for one in asked.fields)
-            return next(
-                (_rows_at(one, wanted, place) for one, place in steps if f"{wanted}/".startswith(f"{place}/")), None
-            )
-        case Rows():
-            number = re.match(r"/\d+", wanted[len(at) :])
-            return None if number is None else _rows_at(asked.item, wanted, at + number[0])
-        case _:
-            return None

@@ -25,7 +25,8 @@ from procedo.sopfile.library import Entry
 from procedo.surfaces.redaction import masked
 from procedo.surfaces.web.fields import Field, drawn
 from procedo.surfaces.web.form import read_form
-from procedo.surfaces.web.formvalues import ABSENT, Entries, filled, prefilled, read, with_row, without_row
+from procedo.surfaces.web.formfilling import filled, prefilled, with_row, without_row
+from procedo.surfaces.web.formvalues import ABSENT, Entries, read
 from procedo.surfaces.web.formview import at_fields, nodes, wrong
 from procedo.surfaces.web.frame import Frame
 from procedo.surfaces.web.logins import Visitor
