@@ -78,8 +78,10 @@ def parts(page: str) -> Iterator[Block | Deed]:
             named = _NAMED.search(token.content)
             file, note = named[1] if named else "", ""
         elif token.type == "html_block":
-            found = _COMMENT.search(token.content)
-            note = found[1] if found else ""
+            if note:
+                yield Deed(note, _line(token.map))
+            *before, note = _COMMENT.findall(token.content) or [""]
+            yield from (Deed(text, _line(token.map)) for text in before)
         elif token.type == "heading_open":
             file = ""
     if note:

@@ -222,8 +222,11 @@ class Reader:
         what, _, about = deed.text.partition(": ")
         if what == "in the browser":
             asyncio.run(self._in_the_browser(about))
+        elif what.startswith("the host starts "):
+            started = {"name": what.rpartition(" ")[2], "inputs": json.loads(about)}
+            asyncio.run(self._at_the_host("sop_start", started))
         elif what == "the host reports":
-            asyncio.run(self._reported(about))
+            asyncio.run(self._at_the_host("sop_advance", {"output": json.loads(about)}))
         else:
             known = deed.text in ELSEWHERE or what in {"mcp-name", "not run"}
             assert known, f"nobody knows how to do this: {deed.text}"
@@ -251,8 +254,8 @@ class Reader:
             assert after.status == 200
             assert after.text != gate.text, after.text
 
-    async def _reported(self, output: str) -> None:
-        """Go on as a host that is set up by the page: look, take the step, do it, report it."""
+    async def _at_the_host(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Be the host that the page has set up: start a run, or look, take the open step, do it and report it."""
         settings = json.loads((self.folder / ".mcp.json").read_text(encoding="utf-8"))
         (server,) = self._servers(settings)
         async with Client(server) as client:
@@ -262,12 +265,15 @@ class Reader:
                 assert not result.is_error, result.content
                 return result.structured_content
 
+            if tool == "sop_start":
+                await call(tool, **arguments)
+                return
             (run,) = (await call("sop_status"))["runs"]
             view = await call("sop_resume", run_id=run["run_id"])
             (action,) = view["actions"]
-            arguments = {**action["call"]["arguments"], "output": output}
-            view = await call(action["call"]["tool"], **arguments)
-            assert view["status"] == "completed", view
+            assert action["action"] == "execute_step", view
+            view = await call(action["call"]["tool"], **{**action["call"]["arguments"], **arguments})
+            assert view["status"] in {"completed", "waiting_approval"}, view
 
     # --- hosts and procedures --------------------------------------------------------------------
 
