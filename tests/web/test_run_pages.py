@@ -38,11 +38,15 @@ properties.note = { type = "string" }
 """,
     "SOP.md": "## Steps\n\n1. **Look** — Look at it.\n",
 }
+LOOP = {
+    "SOP.toml": '[sop]\nname = "loop"\ndescription = "Again and again"\nexecution_mode = "auto"\n',
+    "SOP.md": "## Steps\n\n1. **Turn** — Turn it.\n   - when: $.steps.1.turn < 99\n   - next: 1\n",
+}
 OUTER = {
     "SOP.toml": '[sop]\nname = "outer"\ndescription = "Calls another one"\nexecution_mode = "auto"\n',
     "SOP.md": "## Steps\n\n1. **Paint it** — By another.\n   - kind: sop\n   - sop: plain\n2. **Done** — Say so.\n",
 }
-SOPS = {**ALL, "keyed": KEYED, "outer": OUTER}
+SOPS = {**ALL, "keyed": KEYED, "outer": OUTER, "loop": LOOP}
 
 
 @pytest.fixture
@@ -393,6 +397,21 @@ async def test_an_address_that_leads_nowhere_is_told_on_a_page_to_visitors_alone
         page = await ida.get(path)
         assert (page.status, "Nothing is found at this address." in page.text) == (404, True)
         assert "/runs" in page.links
+
+
+async def test_of_many_attempts_the_latest_are_shown_and_all_on_request(works: Office) -> None:
+    run = await works.app.runs.start("loop", None, HOST)
+    for number in range(1, 40):
+        run = await works.app.runs.advance(run.run.id, f"1.{number}", "completed", {"turn": number}, HOST)
+    async with works.operator() as ida:
+        page = await ida.get(f"/runs/{run.run.id}")
+        assert [n for n in range(1, 41) if f'id="output-1.{n}"' in page.html] == list(range(31, 40))
+        assert "30 earlier ones" in page.text
+        assert "Show" in page.text
+        assert "1.1 completed: {" not in page.text, "the record begins later, too"
+        page = await ida.get(f"/runs/{run.run.id}?record=all")
+        assert [n for n in range(1, 41) if f'id="output-1.{n}"' in page.html] == list(range(1, 40))
+        assert "1.1 completed: {" in page.text
 
 
 async def test_an_unknown_run_is_not_found(works: Office) -> None:

@@ -104,7 +104,7 @@ def run_page(
         "picture": picture,
         "inputs": preview(masked(run.inputs)),
         "output": preview(masked(run.end.output)) if run.status is Status.COMPLETED and run.end is not None else None,
-        "steps": steps(history, marks, now, transcripts=reads_transcripts(visitor)),
+        "steps": steps(history, marks, now, transcripts=reads_transcripts(visitor), whole=whole_record),
         "open_gates": [_open_gate(snapshot, gate, now) for gate in run.open_gates],
         "gates": [_decision(gate, visitor, now) for gate in history.gates if not gate.open],
         "usage": usage(history.sessions),

@@ -17,6 +17,8 @@ from procedo.surfaces.web.words import Block, When, blocks, cut, shown, when
 __all__ = ["Attempt", "Preview", "preview", "steps", "usage"]
 
 _LONGEST: Final = 3_000
+_MOST_ATTEMPTS: Final = 10
+"""How many attempts at one step are shown unless all are asked for; the latest ones."""
 _PERFORMERS: Final[Mapping[Performer, str]] = {
     Performer.HOST: "the host's assistant",
     Performer.PROGRAM: "the calling program",
@@ -68,8 +70,11 @@ class Attempt:
     transcript: bool
 
 
-def steps(history: History, marks: Mapping[int, StepMark], now: datetime, *, transcripts: bool) -> list[dict[str, Any]]:
-    """Each step that was executed, in order of the procedure, with every attempt."""
+def steps(
+    history: History, marks: Mapping[int, StepMark], now: datetime, *, transcripts: bool, whole: bool
+) -> list[dict[str, Any]]:
+    """Each step that was executed, in order of the procedure, with its latest attempts, or with all (`whole`)."""
+    first = 0 if whole else -_MOST_ATTEMPTS
     sessions = {row.execution_id: row for row in history.sessions}
     by_step: dict[int, list[Execution]] = {}
     for execution in history.executions:
@@ -82,8 +87,9 @@ def steps(history: History, marks: Mapping[int, StepMark], now: datetime, *, tra
             "words": MARKS[marks[step.number]] if step.number in marks else "not reached",
             "attempts": [
                 _attempt(execution, sessions.get(execution.id), now, transcripts=transcripts)
-                for execution in by_step.get(step.number, [])
+                for execution in by_step.get(step.number, [])[first:]
             ],
+            "earlier": 0 if whole else max(0, len(by_step.get(step.number, [])) - _MOST_ATTEMPTS),
         }
         for step in history.snapshot.sop.steps
         if step.number in by_step or step.number in marks
