@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from procedo.surfaces.cli.installation.entry import Started, State, Wanted, started, state_of
 from procedo.surfaces.cli.installation.hosts import HOSTS, Scope, Surroundings, host_file
@@ -146,3 +147,13 @@ def test_how_an_entry_stands(tmp_path: Path) -> None:
     }
     found = {pair: state_of(Started(*(pair[0], (), pair[1], (), {})), wanted)[0] for pair in states}
     assert found == states
+
+
+def test_the_page_on_hosts_names_every_place_of_every_host() -> None:
+    page = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for name, host in HOSTS.items():
+        places = [place.removeprefix("?") for places in host.user.values() for place in places]
+        wanted = [*places, *([host.project] if host.project else [])]
+        assert [place for place in wanted if f"`{place}`" not in rows[name]] == [], name
+        assert host.title in page
