@@ -142,3 +142,11 @@ async def test_a_tool_is_found_by_its_exact_name_and_its_whole_identity(tmp_path
     assert contract.holds(tool.id)
     assert not contract.holds(dataclasses.replace(tool.id, schema="other"))
     assert [contract.tool(name) for name in ("File_Read", "file_read_2", "read", "")] == [None] * 4
+
+
+def test_a_tool_that_differs_is_told_by_its_name() -> None:
+    def tools(**versions: str) -> Json:
+        return {"tools": [{"offered": name, "description": text} for name, text in versions.items()]}
+
+    was, now = tools(a="1", b="1", c="1"), tools(b="1", c="2", d="1")
+    assert difference(was, now) == ("tools: gone: a; new: d; changed: c",)

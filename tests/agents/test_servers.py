@@ -1,5 +1,7 @@
 import dataclasses
 import os
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -240,6 +242,34 @@ async def test_no_process_outlives_its_connection(tmp_path: Path, how: str) -> N
             ended = str(error)
     assert ended == ("'of the session'" if how == "error" else "")
     assert await gone(pids)
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="this system ties no process to another one")
+async def test_a_server_that_is_deaf_ends_even_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    sign = tmp_path / "pid"
+    deaf = f"import os, pathlib, time; pathlib.Path({str(sign)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    code = """
+import sys, anyio
+from pathlib import Path
+from procedo.agents.servers.child import Complaints, child
+async def main():
+    async with child([sys.executable, "-c", sys.argv[1]], {}, Path(), Complaints()):
+        while not Path(sys.argv[2]).exists() or not Path(sys.argv[2]).read_text():
+            await anyio.sleep(0.01)
+        print("there", flush=True)
+        await anyio.sleep_forever()
+anyio.run(main)
+"""
+    words = [sys.executable, "-c", code, deaf, str(sign)]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    async with await anyio.open_process(words, env=environ, stderr=None) as parent:
+        assert parent.stdout is not None
+        with anyio.fail_after(300):
+            assert await parent.stdout.receive() == b"there\n"
+        pid = int(sign.read_text())
+        assert _alive(pid)
+        parent.kill()
+    assert await gone([pid])
 
 
 async def test_a_server_that_ignores_everything_is_killed(tmp_path: Path) -> None:

@@ -118,12 +118,23 @@ def _differences(path: str, was: Json, now: Json) -> list[str]:
         return []
     if isinstance(was, list) and isinstance(now, list):
         known, present = [canonical(item) for item in was], [canonical(item) for item in now]
-        gone = [_short(item) for item in known if item not in present]
-        new = [_short(item) for item in present if item not in known]
-        told = [f"gone: {', '.join(gone)}"] if gone else []
-        told += [f"new: {', '.join(new)}"] if new else []
+        gone = [_named(item) for item, text in zip(was, known, strict=True) if text not in present]
+        new = [_named(item) for item, text in zip(now, present, strict=True) if text not in known]
+        changed = [name for name in gone if name in new]
+        kinds = {
+            "gone": [name for name in gone if name not in changed],
+            "new": [name for name in new if name not in changed],
+            "changed": changed,
+        }
+        told = [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
         return [f"{path}: {'; '.join(told) or 'the order changed'}"]
     return [f"{path}: was {_short(canonical(was))}, is {_short(canonical(now))}"]
+
+
+def _named(item: Json) -> str:
+    """A tool by the name that it is offered under, a server by its own; anything else as it is."""
+    name = item.get("offered", item.get("name")) if isinstance(item, dict) else None
+    return name if isinstance(name, str) else _short(canonical(item))
 
 
 def _short(text: str) -> str:

@@ -5,8 +5,10 @@ this one does neither. Leaving it closes the child's input, waits a little, and 
 """
 
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -54,7 +56,7 @@ async def child(
 ) -> AsyncIterator["Streams"]:
     """Start a server and exchange messages with it. Raises `OSError` or `ValueError` when it cannot be started."""
     process = await anyio.open_process(
-        list(command),
+        _tied(command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -85,6 +87,12 @@ async def child(
             await process.aclose()
 
 
+def _tied(command: Sequence[str]) -> list[str]:
+    """The command so that it is killed with this process however that ends, where the system can do it (Linux)."""
+    tie = shutil.which("setpriv") if sys.platform.startswith("linux") else None
+    return list(command) if tie is None else [tie, "--pdeathsig", "KILL", "--", *command]
+
+
 def _stream(stream: ByteReceiveStream | None) -> ByteReceiveStream:
     if stream is None:
         raise ValueError("the child has no output")
@@ -99,15 +107,18 @@ def _sink(stream: ByteSendStream | None) -> ByteSendStream:
 
 async def _read(stdout: ByteReceiveStream, incoming: "MemoryObjectSendStream[SessionMessage | Exception]") -> None:
     async with incoming:
-        rest = b""
+        line = bytearray()
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream):
             while True:
-                *lines, rest = (rest + await stdout.receive()).split(b"\n")
-                if len(rest) > _LONGEST:
+                *ended, piece = (await stdout.receive()).split(b"\n")
+                for end in ended:
+                    line += end
+                    await incoming.send(_message(bytes(line)))
+                    line.clear()
+                line += piece
+                if len(line) > _LONGEST:
                     await incoming.send(ValueError(f"the server sent a line of more than {_LONGEST} bytes"))
                     return
-                for line in lines:
-                    await incoming.send(_message(line))
 
 
 def _message(line: bytes) -> SessionMessage | Exception:
