@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from console_sops import CATALOGUE, CONFIG
+from repository import ROOT
 from web_page import HOST, Office, office
 
 from procedo.core.access import Role
@@ -159,3 +160,22 @@ async def test_procedures_beyond_the_limits_of_a_token_do_not_exist_on_the_pages
             assert (page.status, "plain," in page.text, "bread," in page.text) == (404, False, False)
         assert (await noor.get("/catalogue/letter")).status == 200
         assert (await noor.get("/catalogue/letter/start")).status == 200
+
+
+async def test_every_procedure_that_comes_with_the_project_has_its_page_and_its_form(tmp_path: Path) -> None:
+    sops = {
+        folder.name: {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.is_file()}
+        for folder in (ROOT / "sops").iterdir()
+    }
+    async with office(tmp_path, "", sops) as desk, desk.operator() as ida:
+        names = listed(await ida.get("/catalogue"))
+        assert len(names) == len(sops)
+        for name in names:
+            page = await ida.get(f"/catalogue/{name}")
+            assert (page.status, "<svg" in page.html, "JSON Schema" in page.text) == (200, True, True)
+            form = await ida.get(f"/catalogue/{name}/start")
+            declared = set(desk.app.library.get(name).sop.inputs.schema.source["properties"])  # type: ignore[union-attr]
+            assert form.status == 200
+            assert {f"v/{one}" for one in declared} >= {
+                one for one in form.form(f"/catalogue/{name}/start") if one[1] == "/"
+            }

@@ -1,18 +1,28 @@
 """Schemas as fields, and values through a form and back. No web in here."""
 
 import json
+import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from web_page import Page
 
 from procedo.jsonschemas import compile_schema
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text, drawn
 from procedo.surfaces.web.formfilling import filled, prefilled, with_row, without_row
 from procedo.surfaces.web.formvalues import ABSENT, below, read
+from procedo.surfaces.web.formview import nodes
 
 pytestmark = pytest.mark.requirement("console-start-form")
+TEMPLATE = Environment(
+    loader=PackageLoader("procedo.surfaces.web"), autoescape=True, undefined=StrictUndefined
+).from_string(
+    """{% from "fields.html" import draw %}
+    <form action="/here">{% for one in nodes %}{{ draw(one, "") }}{% endfor %}</form>"""
+)
 
 # --- values through a form ------------------------------------------------------------------------
 
@@ -108,6 +118,23 @@ def test_a_form_that_is_sent_unchanged_gives_the_value_that_filled_it(data: Any,
     assert all(name.isascii() and "\n" not in name for name in entries)
 
 
+@given(st.data(), SCHEMAS)
+@settings(max_examples=50)
+def test_the_page_of_a_form_carries_its_entries_as_they_are(data: Any, schema: Any) -> None:
+    form = drawn(whole(schema))
+    value = data.draw(value_of(form))
+    entries = filled(form, value)
+    page = TEMPLATE.render(nodes=nodes(form, entries, {"/a": "<b>wrong</b>"}))
+    sent = Page(200, page, {}, "").form("/here")
+    assert {name: text for name, text in entries.items() if text} == {
+        name: text for name, text in sent.items() if name in entries and text
+    }
+    assert json.dumps(read(form, sent_by_a_browser(sent)).value, sort_keys=True) == json.dumps(value, sort_keys=True)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert {one for told in re.findall(r'aria-describedby="([^"]+)"', page) for one in told.split()} <= set(ids)
+
+
 @given(st.dictionaries(st.text(), st.text()), SCHEMAS)
 @example(
     {"n/a": "9" * 5000, "v/a": "1" * 5000, "j": "[" * 5000},
@@ -144,6 +171,7 @@ def only(schema: Any, *, required: bool = True) -> Field:
         ({"type": "array", "items": {"enum": ["a"], "type": "string"}}, Lines, ('each entry: one of "a"',)),
         ({"type": "array", "items": {"type": "object", "properties": {"b": {}}}}, Rows, ()),
         ({"type": "object", "properties": {"b": {"type": "string"}}}, Group, ()),
+        ({"description": "A parameter of an Agent SOP"}, Text, ()),
         ({"type": "string", "examples": ["one", "two"]}, Text, ("for example one, two",)),
     ],
 )

@@ -188,6 +188,9 @@ class _Drawing:
                 return self._group(about, depth)
             case None if isinstance(schema.get("properties"), dict):
                 return self._group(about, depth)
+            case None if "description" in schema and schema.keys() <= _SILENT:
+                # What is described and not typed is a text, as on the command line.
+                return Text(rows=_rows(schema), **about.told())
             case _:
                 return None
 
