@@ -27,6 +27,7 @@ from procedo.ports import Clock
 from procedo.surfaces.http.addresses import Addresses, is_loopback, listen
 from procedo.surfaces.http.door import BoundApp, HttpDoor
 from procedo.surfaces.http.draining import Draining
+from procedo.surfaces.http.edge import MOST_BYTES, Edge
 from procedo.surfaces.http.front import HEALTH_PATHS, Front, Health, OpenDoor, guarded
 from procedo.surfaces.http.metrics import METRICS_PATH, MetricsPage, check_open
 from procedo.surfaces.http.oauth import OAuth, keys_of
@@ -151,8 +152,12 @@ async def build(app: HttpApp, addresses: Addresses, host: str, code: TerminalCod
         auth=_auth(addresses, oauth) if protected else None,
     )
     mcp: ASGIApp = server.streamable_http_app(
-        streamable_http_path=MCP_PATH, transport_security=addresses.security, host=host
+        streamable_http_path=MCP_PATH,
+        transport_security=addresses.security,
+        host=host,
+        max_request_body_size=MOST_BYTES,
     )
+    mcp = Edge(mcp, addresses.origins)
     numbers = MetricsPage(
         lambda: app.telemetry.page(app.store, app.clock),
         app.tokens,

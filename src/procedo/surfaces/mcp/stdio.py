@@ -65,6 +65,7 @@ async def _watch_parent(stop: _Stop) -> None:
 
 
 async def _serve(opening: Callable[[], AbstractAsyncContextManager["Whole"]]) -> int:
+    from procedo.surfaces.mcp.pipe import run_answering
     from procedo.surfaces.mcp.server import build_server
 
     stop = _Stop()
@@ -74,7 +75,7 @@ async def _serve(opening: Callable[[], AbstractAsyncContextManager["Whole"]]) ->
         idle = asyncio.Event()
         server = build_server(app, closed=idle.set)
         say(SERVER_STARTED, {"address": "stdio", "workspace": str(app.settings.root), "version": installed_version()})
-        serving = asyncio.create_task(server.run_stdio_async())
+        serving = asyncio.create_task(run_answering(server))
         asked = asyncio.create_task(stop.asked.wait())
         await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
