@@ -3,7 +3,7 @@
 import anyio
 import pytest
 from pydantic_ai.messages import ToolCallPart
-from session_bench import COMPATIBLE, HEADLESS, Bench, Hands, Talk, answer, call, config, said
+from session_bench import ASKABLE, COMPATIBLE, HEADLESS, Bench, Hands, Talk, answer, call, config, said
 
 from procedo.core.session import CallState, Outcome, SessionState
 from procedo.core.state import Status, Verdict
@@ -192,3 +192,16 @@ async def test_as_many_calls_run_at_once_as_there_are_slots_and_answers_keep_the
     settings = talk.infos[0].model_settings
     assert settings is not None
     assert settings.get("parallel_tool_calls") is (slots > 1)
+
+
+async def test_a_turn_of_endless_calls_asks_no_endless_questions(bench: Bench) -> None:
+    bench.configure(config(ask=["file_write"]))
+    many = [call("file_write", path=f"f{number}", content="x") for number in range(70)]
+    talk = Talk([said(*many), said("fine")])
+    async with bench.opened(talk, {"file_write": answer}) as desk:
+        await desk.start(ASKABLE)
+        await desk.work()
+        assert len(await desk.gates()) == 64
+        beyond = (await desk.transcript()).calls[64:]
+    told = "not run: a turn may have 64 calls, and this one is beyond them; make fewer at once"
+    assert {(row.outcome, row.text) for row in beyond} == {(Outcome.FAILED, told)}

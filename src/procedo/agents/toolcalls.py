@@ -28,6 +28,8 @@ from procedo.ports import Clock, OutcomeUnknown
 
 __all__ = ["Broken", "ToolCalls"]
 
+_MOST_CALLS: Final = 64
+"""How many calls of one turn are looked at: each may be a question to a person."""
 _GRANTED: Final = (Verdict.APPROVE, Verdict.AMEND)
 
 
@@ -62,6 +64,10 @@ class ToolCalls:
         tool = self._contract.tool(call.offered)
         if call.state is CallState.STARTED:
             return await self._interrupted(call, tool)
+        if call.index >= _MOST_CALLS:
+            told = f"not run: a turn may have {_MOST_CALLS} calls, and this one is beyond them; make fewer at once"
+            await self._done(call, Outcome.FAILED, told)
+            return None
         if tool is None:
             names = ", ".join(tool.offered for tool in self._contract.tools) or "none"
             await self._done(call, Outcome.FAILED, f"no such tool: {call.offered!r}; available: {names}")
