@@ -25,7 +25,7 @@ from procedo.surfaces.prose import as_text, catalogue_text, description_text
 from procedo.surfaces.text import line
 from procedo.surfaces.views import run_view
 
-__all__ = ["TEMPLATES", "exists", "listed_resources", "parameters", "read"]
+__all__ = ["RESOURCES", "TEMPLATES", "exists", "listed_resources", "parameters", "read"]
 
 _JSON: Final = "application/json"
 _MARKDOWN: Final = "text/markdown"
