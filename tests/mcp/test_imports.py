@@ -13,10 +13,13 @@ FORBIDDEN = {
     "jinja2",
     "jsonschema",
     "markdown_it",
+    "opentelemetry.sdk",
     "pydantic_ai",
     "procedo.agents",
     "procedo.surfaces.cli",
     "procedo.surfaces.web",
+    "procedo.telemetry.exporting",
+    "procedo.telemetry.tracing",
 }
 PROBE = """
 import asyncio, json, sys
@@ -26,7 +29,7 @@ from procedo.surfaces.mcp.server import build_server
 from procedo.telemetry.logs import log_to_stderr
 
 async def main():
-    async with open_app(Path(sys.argv[1])) as app:
+    async with open_app(Path(sys.argv[1]), announce=True) as app:
         build_server(app)
         eval(sys.argv[2])
     print(json.dumps(sorted(sys.modules)))

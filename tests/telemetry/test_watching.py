@@ -13,7 +13,8 @@ from procedo.errors import StoreError
 from procedo.ports import Store, Writer
 from procedo.stores.memory import MemoryStore
 from procedo.stores.sqlite import SqliteStore
-from procedo.telemetry.happenings import Commit
+from procedo.telemetry.happenings import Commit, Move
+from procedo.telemetry.lines import QUIET, lines_of
 from procedo.telemetry.watchedstore import WatchedStore
 
 pytestmark = pytest.mark.anyio
@@ -24,8 +25,10 @@ class Heard:
 
     def __init__(self) -> None:
         self.kinds: list[list[str]] = []
+        self.moves: list[Move] = []
 
     def committed(self, commit: Commit) -> None:
+        self.moves += commit.moves
         self.kinds += [[type(event).__name__ for event in move.events] for move in commit.moves]
 
 
@@ -56,6 +59,19 @@ async def test_a_commit_is_told_once_and_what_was_rolled_back_never(inner: Store
     assert len(heard.kinds) == 1
     await store.write(lambda writer: advance(writer, "1.1"))
     assert [kinds[0] for kinds in heard.kinds] == ["RunStarted", "ExecutionCompleted"]
+
+
+async def test_what_is_left_out_where_nobody_debugs_are_lines_for_debugging_alone(inner: Store) -> None:
+    heard = Heard()
+    store = WatchedStore(inner, [heard])
+    await store.write(begin)
+    await store.write(lambda writer: advance(writer, "1.1"))
+    move = heard.moves[1]
+    assert type(move.events[0]) in QUIET
+    every, some = list(lines_of(move)), list(lines_of(move, QUIET))
+    assert [line.event for line, _ in every] == ["step_completed", "step_opened"]
+    assert [line.event for line, _ in some] == ["step_opened"]
+    assert {line.level for line, fields in every if (line, fields) not in some} == {logging.DEBUG}
 
 
 async def test_a_watcher_that_fails_hurts_neither_the_writer_nor_the_others(

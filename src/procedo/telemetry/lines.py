@@ -28,6 +28,7 @@ __all__ = [
     "LINES",
     "NOTICE_DELIVERED",
     "NOTICE_FAILED",
+    "QUIET",
     "RUN_CANCELLED",
     "RUN_COMPLETED",
     "RUN_FAILED",
@@ -219,7 +220,7 @@ def _held(e: m.DispatchHeld, _: Move) -> Iterator[tuple[Line, Fields]]:
 
 def _opened(e: m.ExecutionOpened, _: Move) -> Iterator[tuple[Line, Fields]]:
     one = e.execution
-    fields = {"execution": one.id, "performer": str(one.performer), "agent": one.agent or None}
+    fields = {"execution": one.id, "performer": one.performer.value, "agent": one.agent or None}
     yield STEP_OPENED, fields
     if one.arrival.attempt > 1:
         yield STEP_RETRIED, {**fields, "attempt": one.arrival.attempt}
@@ -285,12 +286,16 @@ SILENT: Final = frozenset(
 """Events without a line: each goes with one that has it, or is of interest in the record alone."""
 
 
-def lines_of(move: Move) -> Iterator[tuple[Line, Fields]]:
-    """The lines of one transition, in the order of its events."""
+QUIET: Final[tuple[type[Any], ...]] = (m.ExecutionCompleted, m.ExecutionSkipped)
+"""Events whose lines are all of level debug: nothing is made of them where nobody reads that."""
+
+
+def lines_of(move: Move, but: tuple[type[Any], ...] = ()) -> Iterator[tuple[Line, Fields]]:
+    """The lines of one transition, in the order of its events; without those of the kinds in `but`."""
     common = {"run": move.after.id, "sop": move.after.sop}
     for event in move.events:
         make = EVENT_LINES.get(type(event))
-        if make is not None:
+        if make is not None and type(event) not in but:
             for line, fields in make(event, move):
                 yield line, {**common, **fields}
 

@@ -32,8 +32,9 @@ class Logbook:
 
     def committed(self, commit: Commit) -> None:
         """See `Watcher.committed`."""
+        quiet = () if _log.isEnabledFor(logging.DEBUG) else lines.QUIET
         for move in commit.moves:
-            for line, fields in lines.lines_of(move):
+            for line, fields in lines.lines_of(move, quiet):
                 say(line, fields)
         for written in commit.sessions:
             self._session(written)

@@ -16,7 +16,7 @@ _LONGEST: Final = 160
 
 _STEP: Final = r"step \d+(?: failed(?: \d+ times \(retry limit \d+\))?)?"
 _NAME: Final = r"'[\w.-]{1,64}'"
-_OWN: Final = re.compile(
+_OWN: Final = (
     rf"(?:(?P<step>{_STEP}): )?(?P<words>"
     rf"step \d+ visited \d+ times \(limit \d+\)"
     rf"|step \d+ exceeded [\d.e+]+s"
@@ -42,7 +42,8 @@ def told(reason: str) -> str:
     """What may be told of a reason; empty for no reason."""
     if not reason:
         return ""
-    found = _OWN.match(reason)
+    # Compiled with the first failure, for it takes a while.
+    found = re.match(_OWN, reason)
     if found is not None:
         return masked_text(found.group(0))[:_LONGEST]
     step = re.match(_STEP, reason)
