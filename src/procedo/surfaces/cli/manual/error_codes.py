@@ -143,6 +143,7 @@ _ARGUMENTS: Final = _codes(
     "Arguments and names",
     ("bad_argument", BadArgument, "An argument is missing, unknown or of the wrong form."),
     ("demo_failed", ProcedoError, "The demonstration did not go as it tells."),
+    ("bad_cursor", BadArgument, "A list has no page with that cursor."),
     ("bad_page", BadArgument, "A page of a resource is out of range."),
     ("bad_step", BadArgument, "A resource address names no step."),
     ("bad_value", BadArgument, "An amended value is no JSON."),
