@@ -149,7 +149,7 @@ class Embedded:
             if not settled:
                 # It was stopped in the middle, and nothing works on it here any more: others need not wait.
                 with anyio.CancelScope(shield=True):
-                    await self._settle(claim, done=False)
+                    await self._settle(claim, done=False, stopped=True)
             self._at_work -= 1
             room.release()
 
@@ -167,7 +167,7 @@ class Embedded:
             return True
         return False
 
-    async def _settle(self, claim: Claim, *, done: bool) -> None:
+    async def _settle(self, claim: Claim, *, done: bool, stopped: bool = False) -> None:
         def work(writer: Writer) -> bool:
             if done:
                 return writer.finish_job(claim)
@@ -176,7 +176,8 @@ class Embedded:
             return writer.postpone_job(claim, self._clock.now() + timedelta(seconds=rest_s))
 
         try:
-            if not await self._store.write(work):
+            # What was stopped while it was settled may be settled already.
+            if not await self._store.write(work) and not stopped:
                 _log.warning("job %s was done by a worker that had lost its claim", claim.job.id)
         except StoreError as error:
             # The claim runs out by itself, and the job is done again: it is delivered at least once.
