@@ -1,6 +1,7 @@
 """The doctor finds what is wrong, says how it is mended, and changes nothing."""
 
 import json
+import os
 import sqlite3
 import sys
 from datetime import timedelta
@@ -69,7 +70,7 @@ def test_a_workspace_that_was_named_is_told_as_that(
 
 
 def entry(root: Path, **changed: Any) -> dict[str, Any]:
-    args = ["-m", "procedo", "serve", "--workspace", str(root)]
+    args = ["-P", "-m", "procedo", "serve", "--workspace", str(root)]
     return {"mcpServers": {"procedo": {"command": sys.executable, "args": args, **changed}}}
 
 
@@ -104,6 +105,19 @@ def test_an_entry_that_does_not_start_is_a_problem_with_its_last_words(kiln: Wor
     assert [state for state, _ in told][1:] == ["problem"]
     assert told[1][1].startswith("the entry of Claude Code does not start from a bare environment")
     assert "no such luck" in told[1][1]
+
+
+def test_an_entry_that_needs_a_path_of_yours_is_a_problem(kiln: Workspace, tmp_path: Path) -> None:
+    program = tmp_path / "programs" / "procedo"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m procedo "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    value = entry(kiln.root, command="procedo", args=["serve", "--workspace", str(kiln.root)])
+    (kiln.root / ".claude.json").write_text(json.dumps(value), encoding="utf-8")
+    path = f"{program.parent}:{os.environ['PATH']}"
+    told = about(findings(kiln, 1, PATH=path), "start")
+    assert told[1][0] == "problem"
+    assert "there is no program 'procedo'" in told[1][1]
 
 
 def test_keys_are_looked_for_and_never_shown(workspace: Workspace) -> None:

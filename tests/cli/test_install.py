@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from commands import Done, Workspace
+from mcp import Client, StdioServerParameters
 from node_tools import node, packages
 
 from procedo.surfaces.cli.installation.hosts import HOSTS, Form, Scope, Surroundings, host_file
@@ -32,7 +33,7 @@ def desk(tmp_path: Path) -> Workspace:
 
 
 def args(workspace: Path) -> list[str]:
-    return ["-m", "procedo", "serve", "--workspace", str(workspace)]
+    return ["-P", "-m", "procedo", "serve", "--workspace", str(workspace)]
 
 
 def file_of(desk: Workspace, name: str, scope: Scope = Scope.USER) -> Path:
@@ -96,6 +97,23 @@ def test_other_servers_and_layout_stay_and_removing_leaves_the_file_as_it_was(de
     assert file.read_text(encoding="utf-8") == text
     assert desk.json("install", name, "--remove")["change"] == "none"
     assert "not there" in desk.run("install", name, "--remove").out
+
+
+@pytest.mark.anyio
+async def test_the_entry_runs_nothing_that_lies_in_the_folder_that_the_host_has_open(
+    desk: Workspace, tmp_path: Path
+) -> None:
+    desk.json("install", "claude-code")
+    found = servers(desk, "claude-code")["procedo"]
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("procedo", "mcp", "json"):
+        (project / f"{name}.py").write_text('raise SystemExit("taken over")\n', encoding="utf-8")
+    program = StdioServerParameters(command=found["command"], args=found["args"], cwd=str(project))
+    async with Client(program) as client:
+        answer = await client.call_tool("sop_list", {})
+    assert answer.structured_content is not None
+    assert [one["name"] for one in answer.structured_content["sops"]] == ["plain"]
 
 
 def test_a_dry_run_shows_the_change_and_makes_none(desk: Workspace) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Finding
-from procedo.surfaces.cli.installation.entry import Started, State, Wanted
+from procedo.surfaces.cli.installation.entry import START, Started, State, Wanted
 from procedo.surfaces.cli.installation.hosts import Surroundings
 from procedo.surfaces.cli.installation.survey import Entry, Seen, survey
 
@@ -45,7 +45,7 @@ def _found(seen: Seen, entry: Entry) -> Finding:
 
 def starts(seen: Sequence[Seen], root: Path) -> Mapping[str, Started]:
     """What is to be started on trial, each different command once: this installation, and those of hosts."""
-    own = Started(sys.executable, ("-m", "procedo", "serve"), str(root), (), {})
+    own = Started(sys.executable, START, str(root), (), {})
     found = {"this installation": own}
     known = {(own.command, own.args)}
     for host in seen:

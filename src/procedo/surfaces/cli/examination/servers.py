@@ -122,7 +122,7 @@ async def our_start(called: str, how: "Started", environ: Mapping[str, str], fol
         if _SLOW in str(error):
             found = f"{called} takes long to start: {error}"
             return iter([Finding("start", WARNING, found, "Look again when the machine has less to do.")])
-        hint = "Write it anew with: procedo install HOST"
+        hint = "Write it anew with: procedo install HOST. If that does not help, install procedo anew in that Python."
         return iter([Finding("start", PROBLEM, f"{called} does not start from a bare environment: {error}", hint)])
     if "sop_start" not in listed:
         return iter([Finding("start", PROBLEM, f"{called} starts another server", "See: procedo install")])

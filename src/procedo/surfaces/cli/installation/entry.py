@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from procedo.surfaces.cli.installation.hosts import Host
 
-__all__ = ["Started", "State", "Wanted", "started", "state_of"]
+__all__ = ["START", "Started", "State", "Wanted", "started", "state_of"]
 
-_START: Final = ("-m", "procedo", "serve")
+START: Final = ("-P", "-m", "procedo", "serve")
+"""What the interpreter is given. `-P`: no module is looked for in the folder that the host happens to have open."""
+_MODULE: Final = START[1:]
 _PROGRAM: Final = re.compile(r"procedo(\.exe)?", re.IGNORECASE)
 _RUNNERS: Final = re.compile(r"(uv|uvx|pipx)(\.exe)?", re.IGNORECASE)
 
@@ -32,7 +34,7 @@ class Wanted:
         if host.typed:
             yield ("type",), "stdio"
         yield ("command",), self.interpreter
-        yield ("args",), [*_START, "--workspace", self.workspace, *self.more]
+        yield ("args",), [*START, "--workspace", self.workspace, *self.more]
         for name, value in self.env.items():
             yield ("env", name), value
 
@@ -72,7 +74,7 @@ def _serving(command: str, args: Sequence[str]) -> int | None:
     program = re.split(r"[\\/]", command)[-1]
     if _PROGRAM.fullmatch(program) and at == 0:
         return at
-    if tuple(args[max(0, at - 2) : at + 1]) == _START:
+    if tuple(args[max(0, at - 2) : at + 1]) == _MODULE:
         return at
     named = at > 0 and re.match(r"procedo(\W|$)", args[at - 1])
     return at if named and _RUNNERS.fullmatch(program) else None
