@@ -43,7 +43,8 @@ FIELDS: Mapping[type, set[str]] = {
     parts.Prices: {"input_usd", "output_usd"},
     parts.RuntimeControls: {
         "iterations", "result_chars", "context_tokens", "history_messages", "total_tokens", "cost_usd",
-        "cost_usd_per_day", "wall_time_s", "parallel_calls", "dedup_exempt", "filter_groups", "output_retries",
+        "cost_usd_per_day", "run_tokens", "run_cost_usd", "wall_time_s",
+        "parallel_calls", "dedup_exempt", "filter_groups", "output_retries",
         "on_interrupted", "max_depth",
     },
     parts.FilterGroup: {"mode", "tools", "keywords"},

@@ -201,6 +201,9 @@ LIMITS = [
     ("max_tokens_per_step = 19", "total_tokens 19 are exceeded (20)"),
     ("max_cost_per_step_cents = 1", "cost_usd 0.01 is used up"),
     ("max_cost_per_day_cents = 1", "cost_usd_per_day 0.01 is used up"),
+    ("max_tokens_per_run = 20", "run_tokens 20 are used up by the agents of this run (20)"),
+    ("max_tokens_per_run = 19", "run_tokens 19 are exceeded by the agents of this run (20)"),
+    ("max_cost_per_run_cents = 1", "run_cost_usd 0.01 is used up by the agents of this run"),
     ("max_context_tokens = 256", "context_tokens 256: the step, its tools and its newest turn do not fit"),
 ]
 
@@ -234,6 +237,36 @@ async def test_within_its_limits_a_session_completes(bench: Bench) -> None:
     assert (transcript.session.input_tokens, transcript.session.output_tokens) == (8, 12)
     assert transcript.session.cost_usd == "0.002"
     assert [(turn.input_tokens, turn.cost_usd) for turn in transcript.turns] == [(4, "0.001"), (4, "0.001")]
+
+
+async def two_steps(bench: Bench, runtime: str) -> tuple[list[SessionState], str]:
+    """How the sessions of two steps of ten tokens each ended, and why the run did."""
+    bench.configure(config(runtime=runtime, kind="openai_compatible", provider=PRICED))
+    bench.procedure(step() + "2. **Again** — Review it again.\n   - agent: reviewer\n")
+    async with bench.opened(Talk([used(4, 6, "fine"), used(4, 6, "fine")]), {}) as desk:
+        await desk.start()
+        end = (await desk.work()).run.end
+        assert end is not None
+        sessions = (await desk.app.runs.history(desk.run_id)).sessions
+        return [session.state for session in sessions], end.reason
+
+
+@pytest.mark.parametrize("runtime", ["max_tokens_per_run = 19", "max_cost_per_run_cents = 0.19"])
+async def test_the_agents_of_a_run_share_its_budget(bench: Bench, runtime: str) -> None:
+    states, reason = await two_steps(bench, runtime)
+    assert states == [SessionState.COMPLETED, SessionState.EXHAUSTED]
+    assert "by the agents of this run" in reason
+
+
+@pytest.mark.parametrize("runtime", ["max_tokens_per_run = 20", "max_cost_per_run_cents = 0.2", ""])
+async def test_within_the_budget_of_a_run_its_agents_complete(bench: Bench, runtime: str) -> None:
+    assert await two_steps(bench, runtime) == ([SessionState.COMPLETED, SessionState.COMPLETED], "")
+
+
+async def test_a_budget_of_a_run_is_not_held_by_guessing(bench: Bench) -> None:
+    bench.configure(config(runtime="max_tokens_per_run = 20", kind="openai_compatible", provider=PRICED))
+    transcript, _, _ = await ended(bench, said("fine", usage=RequestUsage(details={"nothing": 1})))
+    assert transcript.session.reason == "run_tokens 20 cannot be held: the provider tells no usage"
 
 
 async def test_an_answer_that_breaks_the_budget_is_kept_and_not_taken(bench: Bench) -> None:

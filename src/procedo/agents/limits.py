@@ -1,13 +1,30 @@
 """The limits of a session, read off its rows: what is used up ends it as exhausted, with the limit and its value."""
 
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from procedo.agents.contract import Contract
 from procedo.agents.journal import Journal
-from procedo.agents.ports import Ledger
+from procedo.agents.ports import Ledger, Used
 from procedo.ports import Clock
 
 __all__ = ["Limits"]
+
+
+_SHARED: Final = " by the agents of this run"
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    name: str
+    limit: int | Decimal
+    used: int | Decimal
+    by: str
+
+    def told(self, how: str) -> str:
+        verb = "are" if self.name.endswith("tokens") else "is"
+        return f"{self.name} {self.limit} {verb} {how}{self.by} ({self.used})"
 
 
 class Limits:
@@ -16,6 +33,7 @@ class Limits:
     def __init__(self, contract: Contract, journal: Journal, ledger: Ledger, clock: Clock) -> None:
         self._runtime = contract.runtime
         self._agent = contract.actor.acting
+        self._of = contract.actor.run
         self._journal = journal
         self._ledger = ledger
         self._clock = clock
@@ -32,47 +50,48 @@ class Limits:
 
     async def before_request(self) -> str:
         """The limit that forbids another request to the model, or nothing."""
-        runtime, head = self._runtime, self._journal.head
-        if head.turns >= runtime.iterations:
-            return f"iterations {runtime.iterations} are used up"
-        if runtime.total_tokens is not None and self._tokens >= runtime.total_tokens:
-            return f"total_tokens {runtime.total_tokens} are used up ({self._tokens})"
-        if runtime.cost_usd is not None and self._cost >= runtime.cost_usd:
-            return f"cost_usd {runtime.cost_usd} is used up ({self._cost})"
-        spent = await self._today()
-        if runtime.cost_usd_per_day is not None and spent >= runtime.cost_usd_per_day:
-            return f"cost_usd_per_day {runtime.cost_usd_per_day} is used up ({spent})"
-        return ""
+        if self._journal.head.turns >= self._runtime.iterations:
+            return f"iterations {self._runtime.iterations} are used up"
+        return next((one.told("used up") for one in await self._budgets() if one.used >= one.limit), "")
 
     async def after_response(self) -> str:
         """The limit that a response has exceeded, or that cannot be held because it was not measured; or nothing."""
+        exceeded = (one.told("exceeded") for one in await self._budgets() if one.used > one.limit)
+        return self._unmeasured() or next(exceeded, "")
+
+    async def _budgets(self) -> list[_Budget]:
+        """Each budget that is limited, and what is used of it."""
+        runtime, head = self._runtime, self._journal.head
+        run = await self._run()
+        found: list[tuple[str, int | Decimal | None, int | Decimal, str]] = [
+            ("total_tokens", runtime.total_tokens, head.input_tokens + head.output_tokens, ""),
+            ("cost_usd", runtime.cost_usd, Decimal(head.cost_usd), ""),
+            ("cost_usd_per_day", runtime.cost_usd_per_day, await self._today(), ""),
+            ("run_tokens", runtime.run_tokens, run.tokens, _SHARED),
+            ("run_cost_usd", runtime.run_cost_usd, run.usd, _SHARED),
+        ]
+        return [_Budget(name, limit, used, by) for name, limit, used, by in found if limit is not None]
+
+    def _unmeasured(self) -> str:
         runtime = self._runtime
         answered = [turn for turn in self._journal.turns.values() if turn.answered]
-        if runtime.total_tokens is not None:
-            if self._tokens > runtime.total_tokens:
-                return f"total_tokens {runtime.total_tokens} are exceeded ({self._tokens})"
-            if any(turn.input_tokens is None for turn in answered):
-                return f"total_tokens {runtime.total_tokens} cannot be held: the provider tells no usage"
-        if runtime.cost_usd is not None and self._cost > runtime.cost_usd:
-            return f"cost_usd {runtime.cost_usd} is exceeded ({self._cost})"
-        limited = runtime.cost_usd if runtime.cost_usd is not None else runtime.cost_usd_per_day
+        tokens = {"total_tokens": runtime.total_tokens, "run_tokens": runtime.run_tokens}
+        costs = (runtime.cost_usd, runtime.run_cost_usd, runtime.cost_usd_per_day)
+        for name, limit in tokens.items():
+            if limit is not None and any(turn.input_tokens is None for turn in answered):
+                return f"{name} {limit} cannot be held: the provider tells no usage"
+        limited = next((limit for limit in costs if limit is not None), None)
         if limited is not None and any(turn.cost_usd is None for turn in answered):
             return f"a cost of {limited} USD cannot be held: what an answer cost is not known"
-        spent = await self._today()
-        if runtime.cost_usd_per_day is not None and spent > runtime.cost_usd_per_day:
-            return f"cost_usd_per_day {runtime.cost_usd_per_day} is exceeded ({spent})"
         return ""
-
-    @property
-    def _tokens(self) -> int:
-        return self._journal.head.input_tokens + self._journal.head.output_tokens
-
-    @property
-    def _cost(self) -> Decimal:
-        return Decimal(self._journal.head.cost_usd)
 
     async def _today(self) -> Decimal:
         if self._runtime.cost_usd_per_day is None:
             return Decimal(0)
         midnight = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
         return (await self._ledger.spent_since(self._agent, midnight)).usd
+
+    async def _run(self) -> Used:
+        if self._runtime.run_tokens is None and self._runtime.run_cost_usd is None:
+            return Used(0, Decimal(0))
+        return await self._ledger.used_in(self._of)

@@ -252,7 +252,8 @@ class RuntimeControls:
     """The limits of one session. Every one of them ends it as exhausted, with its name and value.
 
     `iterations` are model turns. `context_tokens` and `history_messages` bound what is sent, not what is kept.
-    `total_tokens`, `cost_usd` (this session) and `cost_usd_per_day` (this agent) None set no limit.
+    `total_tokens`, `cost_usd` (this session) and `cost_usd_per_day` (this agent) None set no limit;
+    neither do `run_tokens` and `run_cost_usd`, which all sessions of the run share.
     `parallel_calls` 1 is strictly one after the other. `system_prompt_chars` None: no cap.
     """
 
@@ -263,6 +264,8 @@ class RuntimeControls:
     total_tokens: int | None
     cost_usd: Decimal | None
     cost_usd_per_day: Decimal | None
+    run_tokens: int | None
+    run_cost_usd: Decimal | None
     wall_time_s: float
     parallel_calls: int
     dedup_exempt: tuple[str, ...]
@@ -270,6 +273,11 @@ class RuntimeControls:
     output_retries: int
     on_interrupted: OnInterrupted
     max_depth: int
+
+    @property
+    def limits_cost(self) -> bool:
+        """True when some cost is limited, so that what a request costs has to be known."""
+        return any(limit is not None for limit in (self.cost_usd, self.cost_usd_per_day, self.run_cost_usd))
 
 
 @dataclass(frozen=True, slots=True)

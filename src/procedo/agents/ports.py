@@ -36,6 +36,7 @@ __all__ = [
     "ToolDenied",
     "ToolFailed",
     "Usage",
+    "Used",
     "Workbench",
 ]
 
@@ -201,6 +202,14 @@ class Spent:
     unmeasured: int
 
 
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What all sessions of one run have used together, as far as it was measured."""
+
+    tokens: int
+    usd: Decimal
+
+
 class Ledger(Protocol):
     """The counts behind an agent's budgets. They live in the store, so a new assembly starts no new budget."""
 
@@ -209,6 +218,9 @@ class Ledger(Protocol):
 
         The same `call` key is counted once. False: the budget is used up, and nothing was counted.
         """
+
+    async def used_in(self, run_id: str) -> Used:
+        """What the sessions of a run have used."""
 
     async def spent_since(self, agent: str, since: datetime) -> Spent:
         """What the agent has cost since then, over all runs."""

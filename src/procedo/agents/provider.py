@@ -56,8 +56,7 @@ async def objections(
             build(binding, environ, root)
         except Unbuildable as error:
             return list(error.reasons)
-        limited = controls.cost_usd is not None or controls.cost_usd_per_day is not None
-        if limited and not price_known(binding):
+        if controls.limits_cost and not price_known(binding):
             message = f"cost is limited, and the price of {binding.model!r} ({binding.type}.{binding.alias}) is unknown"
             hint = "write input_usd_per_million and output_usd_per_million, or take the limit out"
             return [Reason(Cause.PRICE_UNKNOWN, message, hint)]

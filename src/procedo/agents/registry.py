@@ -247,6 +247,8 @@ def _runtime(table: RuntimeTable) -> RuntimeControls:
         total_tokens=table.tokens_per_step,
         cost_usd=table.cost_usd_per_step,
         cost_usd_per_day=table.cost_usd_per_day,
+        run_tokens=table.tokens_per_run,
+        run_cost_usd=table.cost_usd_per_run,
         wall_time_s=table.wall_time_s,
         parallel_calls=table.parallel_calls,
         dedup_exempt=table.dedup_exempt,
@@ -298,8 +300,8 @@ async def _controls(
         Control.TEMPERATURE: provider.temperature is not None,
         Control.FILES: any(name.startswith("file_") for name in names),
         Control.SANDBOX: "shell" in names,
-        Control.TOKENS: runtime.total_tokens is not None,
-        Control.COST: runtime.cost_usd is not None or runtime.cost_usd_per_day is not None,
+        Control.TOKENS: runtime.total_tokens is not None or runtime.run_tokens is not None,
+        Control.COST: runtime.limits_cost,
     }
     needed |= {control for control, wanted in conditions.items() if wanted}
     for control in not_enforced(Runner(kind), needed):

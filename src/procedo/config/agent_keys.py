@@ -80,6 +80,8 @@ _RUNTIME: Final = (
     Key(RUNTIME, "max_actions_per_hour", forms.count(0, 1_000_000), 20, "Acting calls in an hour; 0: no limit."),
     Key(RUNTIME, "max_cost_per_day_cents", agent_forms.number(0, 1e9), 0, "Of the agent, US cents; 0: no limit."),
     Key(RUNTIME, "max_cost_per_step_cents", agent_forms.number(0, 1e9), 0, "Of one session, in US cents; 0: no limit."),
+    Key(RUNTIME, "max_cost_per_run_cents", agent_forms.number(0, 1e9), 0, "Of a run's agents together; 0: no limit."),
+    Key(RUNTIME, "max_tokens_per_run", forms.count(0, 10**9), 0, "Of a run's agents together; 0: no limit."),
     Key(RUNTIME, "max_tokens_per_step", forms.count(0, 10**9), 0, "Of one session, in and out; 0: no limit."),
     Key(RUNTIME, "shell_timeout_secs", forms.count(1, 86_400), 60, "Time for one program."),
     Key(RUNTIME, "agentic_timeout_secs", forms.count(1, 604_800), 300, "Time for one session while it works."),

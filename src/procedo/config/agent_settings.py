@@ -84,6 +84,8 @@ class RuntimeTable:
     actions_per_hour: int | None
     cost_usd_per_day: Decimal | None
     cost_usd_per_step: Decimal | None
+    cost_usd_per_run: Decimal | None
+    tokens_per_run: int | None
     tokens_per_step: int | None
     shell_timeout_s: float
     wall_time_s: float
@@ -168,7 +170,7 @@ NO_AGENTS: Final = AgentSettings(
     bundles=MappingProxyType({}),
     mcp=True,
     default_runtime=RuntimeTable(
-        "", 10, 20, None, None, None, 60.0, 300.0, 3, 50, 32_000, None, 50_000, 1, (), 2, "gate", ()
+        "", 10, 20, None, None, None, None, None, 60.0, 300.0, 3, 50, 32_000, None, 50_000, 1, (), 2, "gate", ()
     ),
 )
 """A workspace that declares none."""

@@ -61,6 +61,8 @@ def runtime(document: Document, name: str) -> RuntimeTable:
         actions_per_hour=value("max_actions_per_hour") or None,
         cost_usd_per_day=_usd(value("max_cost_per_day_cents")),
         cost_usd_per_step=_usd(value("max_cost_per_step_cents")),
+        cost_usd_per_run=_usd(value("max_cost_per_run_cents")),
+        tokens_per_run=value("max_tokens_per_run") or None,
         tokens_per_step=value("max_tokens_per_step") or None,
         shell_timeout_s=float(value("shell_timeout_secs")),
         wall_time_s=float(value("agentic_timeout_secs")),
