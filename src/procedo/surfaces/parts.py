@@ -1,14 +1,15 @@
 """Parts of a run as they are read one by one: whole, in pages where long. Secrets are masked before anything is cut."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 from procedo.core.model import Json, Reveal, Sop
 from procedo.core.session import CallRow, Message, Transcript, TurnRow
 from procedo.core.state import Execution, Gate, Run
 from procedo.errors import NotFound
+from procedo.ports import Record
 from procedo.runs import History, Surface
 from procedo.surfaces import links
 from procedo.surfaces.graph import StepMark, mermaid
@@ -27,9 +28,14 @@ __all__ = [
     "output_part",
     "state_view",
     "step_part",
+    "timeline_limit",
     "timeline_view",
     "transcript_view",
 ]
+
+
+_SHORTEST_LINE: Final = 64
+"""No line of a record is shorter, in characters."""
 
 
 class StateView(TypedDict):
@@ -80,13 +86,18 @@ def state_view(history: History, surface: Surface) -> StateView:
     return view
 
 
-def timeline_view(history: History, wanted: Span) -> TimelineView:
-    """The record behind line `wanted.start`."""
-    run_id = history.snapshot.run.id
-    views = [record_view(record) for record in history.records if record.seq > wanted.start]
+def timeline_limit(wanted: Span) -> int:
+    """How many lines of a record a page can hold at most."""
+    return wanted.chars // _SHORTEST_LINE + 1
+
+
+def timeline_view(run_id: str, records: Sequence[Record], wanted: Span) -> TimelineView:
+    """The record behind line `wanted.start`, of which `records` are the first `timeline_limit` and one more."""
+    limit = timeline_limit(wanted)
+    views = [record_view(record) for record in records[:limit]]
     taken, more = listed(views, wanted)
     page: TimelineView = {"run_id": run_id, "records": views[: len(taken)]}
-    if more:
+    if more or len(records) > limit:
         page["next"] = further(links.timeline(run_id), "after", views[len(taken) - 1]["seq"], wanted)
     return page
 

@@ -36,6 +36,7 @@ from procedo.surfaces import links
 from procedo.surfaces.mcp.callers import Door, engine
 from procedo.surfaces.mcp.calls import Raw, at_the_door, protocol_error
 from procedo.surfaces.mcp.completion import completed
+from procedo.surfaces.mcp.listpages import paged
 from procedo.surfaces.mcp.news import News
 from procedo.surfaces.mcp.prompts import listed_prompts, prompt
 from procedo.surfaces.mcp.resources import TEMPLATES, exists, listed_resources, read
@@ -98,12 +99,21 @@ async def _tell_of_lists(ctx: Raw, news: News) -> None:
         await news.join(_connection(ctx))
 
 
+def _cursor(params: PaginatedRequestParams | None) -> str | None:
+    return None if params is None else params.cursor
+
+
 async def _list_resources(
     ctx: Raw, params: PaginatedRequestParams, beside: Beside, behind: Behind
 ) -> ListResourcesResult:
     await _tell_of_lists(ctx, beside.news)
     ours, others = listed_resources(at_the_door(ctx)), await behind(ctx, params)
-    return ListResourcesResult(resources=[*ours, *others.resources])
+    # The order is that of the keys: ours by name, the rest behind them.
+    found = [
+        (f"{rank} {one.name} {one.uri}", one) for rank, some in enumerate((*ours, others.resources)) for one in some
+    ]
+    page, cursor = paged(found, _cursor(params))
+    return ListResourcesResult(resources=page, next_cursor=cursor)
 
 
 async def _list_templates(
@@ -123,7 +133,9 @@ async def _read(ctx: Raw, params: ReadResourceRequestParams, _: Beside, behind: 
 async def _list_prompts(ctx: Raw, params: PaginatedRequestParams, beside: Beside, behind: Behind) -> ListPromptsResult:
     await _tell_of_lists(ctx, beside.news)
     ours, others = listed_prompts(at_the_door(ctx)), await behind(ctx, params)
-    return ListPromptsResult(prompts=[*ours, *others.prompts])
+    found = [(f"{rank} {one.name}", one) for rank, some in enumerate((ours, others.prompts)) for one in some]
+    page, cursor = paged(found, _cursor(params))
+    return ListPromptsResult(prompts=page, next_cursor=cursor)
 
 
 async def _get_prompt(ctx: Raw, params: GetPromptRequestParams, beside: Beside, behind: Behind) -> Any:

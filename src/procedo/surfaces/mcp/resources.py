@@ -91,7 +91,9 @@ async def _state(asked: _Asked) -> Parts:
 
 async def _timeline(asked: _Asked) -> Parts:
     wanted = span(asked.get("after"), asked.get("max_chars"), "after")
-    return [_json(parts.timeline_view(await engine(asked.ctx).runs.history(asked.get("run_id")), wanted))]
+    run_id, limit = asked.get("run_id"), parts.timeline_limit(wanted)
+    records = await engine(asked.ctx).runs.timeline(run_id, wanted.start, limit + 1)
+    return [_json(parts.timeline_view(run_id, records, wanted))]
 
 
 async def _inputs(asked: _Asked) -> Parts:
@@ -199,13 +201,13 @@ def _found(uri: str) -> tuple[_Kind, Mapping[str, str]] | None:
     return None
 
 
-def listed_resources(ctx: Context) -> list[Resource]:
-    """What is there without asking for a run: the catalogue, the format, and each procedure."""
+def listed_resources(ctx: Context) -> tuple[list[Resource], list[Resource]]:
+    """What is there without asking for a run: the catalogue and the format, and each procedure."""
     fixed = [
         Resource(uri=k.template, name=k.name, title=k.title, description=k.description, mime_type=k.mime)
         for k in _FIXED
     ]
-    return [*fixed, *(_listed(entry) for entry in engine(ctx).library.entries())]
+    return fixed, [_listed(entry) for entry in engine(ctx).library.entries()]
 
 
 def _listed(entry: Entry) -> Resource:
