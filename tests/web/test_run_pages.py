@@ -256,13 +256,14 @@ async def test_the_way_that_was_taken_is_drawn(works: Office) -> None:
 
 async def test_foreign_text_stays_text_and_secrets_are_masked(works: Office) -> None:
     evil = "</div><script>alert(1)</script>\u202e"
-    run = await plain(works, {"text": evil, "api_key": "sk-ours-12345678", evil: 1})
+    run = await plain(works, {"text": evil, "api_key": "sk-ours-12345678", "password": "hunter2", evil: 1})
     async with works.operator() as ida:
         for path in (f"/runs/{run.run.id}?record=all", f"/runs/{run.run.id}/outputs/1.1"):
             page = await ida.get(path)
             assert "<script>alert" not in page.html
             assert "\u202e" not in page.html
             assert "sk-ours-12345678" not in page.html
+            assert "hunter2" not in page.html
             assert "</div><script>alert(1)</script>⟨U+202E⟩" in page.text
             assert "style=" not in page.html
 

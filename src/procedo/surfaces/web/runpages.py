@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from procedo.core.access import Role
 from procedo.core.model import Json
 from procedo.core.state import Status
 from procedo.errors import BadArgument, InvalidSop, NotFound, Refused
@@ -224,9 +223,8 @@ class _RunPages:
 
     async def transcript(self, request: Request, visitor: Visitor) -> Response:
         """What the agent of an execution said and did; for people who operate."""
-        visitor.access.require(Role.OPERATE)
         if not reads_transcripts(visitor):
-            raise Refused("not_permitted", "Transcripts are for people.", "Nothing was shown.")
+            raise Refused("not_permitted", "Transcripts are for people with the role operate.", "Nothing was shown.")
         run_id, execution_id = request.path_params["run_id"], request.path_params["execution_id"]
         found = await self._frame.runs(visitor).transcript(run_id, execution_id)
         if found is None:
