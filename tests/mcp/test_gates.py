@@ -131,6 +131,7 @@ async def test_where_the_host_can_ask_its_user_the_user_decides(tmp_path: Path, 
         assert question.message == "\n".join(
             [
                 'May step 1 "Load kiln" of kiln-firing begin?',
+                'It is about: {"batch": 7}',
                 f'Procedure kiln-firing 0.1.0, run {started["run_id"]}, step 1 "Load kiln".',
                 f"Started by desk (agent, host) at {gate.opened_at:%Y-%m-%dT%H:%M:%SZ}.",
                 f"Gate {gate.code}, revision 1, content {gate.digest[:12]}.",
@@ -187,7 +188,8 @@ async def test_a_question_that_is_closed_decides_nothing(tmp_path: Path, era: st
         assert view["notes"] == [
             "The question was closed without an answer here at gate "
             f"{only(view)['context']['code']}: nothing was decided. "
-            "A person decides in the operator's terminal or inbox, and you do not ask again here unless the person says so."
+            "A person decides in the operator's terminal or inbox, "
+            "and you do not ask again here unless the person says so."
         ]
         assert only(view)["call"]["tool"] == "sop_resume"
         assert "sop_approve" not in str(view)

@@ -229,7 +229,10 @@ async def test_a_closed_question_decides_nothing_and_is_not_asked_again(tmp_path
         await at.update(task, **{key: {"action": "decline"}})
         done = await at.get(task)
         assert done["status"] == "completed"
-        assert done["result"]["structuredContent"]["status"] == "waiting_approval"
+        view = done["result"]["structuredContent"]
+        assert view["status"] == "waiting_approval"
+        assert "you do not ask again here" in view["notes"][0]
+        assert view["actions"][0]["call"]["tool"] == "sop_resume"
         (gate,) = (await at.app.runs.history(task.rpartition(".")[0])).gates
         assert gate.open
 

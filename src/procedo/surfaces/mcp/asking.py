@@ -24,6 +24,7 @@ from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.text import line, stamp
 
 __all__ = [
+    "CLOSED",
     "AmendingAnswer",
     "Answer",
     "CallAnswer",
@@ -39,8 +40,12 @@ __all__ = [
     "unanswered",
 ]
 
+CLOSED: Final = "The question was closed without an answer here"
+"""What is told of a question that came back closed. By whom is not known: a host without a person closes it, too."""
+
 _CONTENT_LIMIT: Final = 6_000
 _SUGGESTION_LIMIT: Final = 600
+_GLANCE_LIMIT: Final = 200
 
 
 class Answer(BaseModel):
@@ -174,6 +179,7 @@ def question(looked: Looked, decision: str = "ask", comment: str = "", value: Js
     gate, run, step = looked.gate, looked.snapshot.run, looked.step
     parts = [
         plain(what_is_asked(gate)),
+        *_at_a_glance(gate.content),
         f'Procedure {run.sop} {line(run.version, 40)}, run {run.id}, step {step.number} "{line(step.title)}".',
         f"Started by {line(str(run.starter), 120)} at {stamp(run.started_at)}.",
         f"Gate {gate.code}, revision {gate.revision}, content {gate.digest[:12]}.",
@@ -186,6 +192,15 @@ def question(looked: Looked, decision: str = "ask", comment: str = "", value: Js
         stated = {key: item for key, item in proposal.items() if item not in ("", None, "ask")}
         parts += ["The model proposes (its words, not yours):", _quoted(_shown(stated, _SUGGESTION_LIMIT))]
     return "\n".join(parts)
+
+
+def _at_a_glance(content: Json) -> list[str]:
+    """The content on one line near the top: some hosts show the first lines of a question and hide the rest."""
+    if content is None:
+        return []
+    shown = masked(content)
+    text = masked_text(shown) if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+    return [f"It is about: {line(text, _GLANCE_LIMIT)}"]
 
 
 def _answers(looked: Looked) -> list[str]:

@@ -23,7 +23,7 @@ from procedo.errors import BadArgument, NotFound
 from procedo.ports import Reader, StoredKey, Writer
 from procedo.runs import Snapshot, Surface
 from procedo.surfaces.gates import may_ask_here
-from procedo.surfaces.mcp.asking import Looked, decided, form, question
+from procedo.surfaces.mcp.asking import CLOSED, Looked, decided, form, question, unanswered
 from procedo.surfaces.mcp.callers import Whole, caller, engine, operates
 from procedo.surfaces.mcp.calls import Raw, at_the_door
 from procedo.surfaces.mcp.tasks import Task, declares_tasks
@@ -94,6 +94,11 @@ class RunTasks:
             ended = StoredKey(_scope(task_id), "ended", str(snapshot.run.revision), made.run_id)
             await self._kept(ended)
         notes = [] if ended.digest == str(snapshot.run.revision) else [_MOVED_ON]
+        asked = await self._open(task_id, snapshot, surface)
+        for key, looked in _questions(snapshot, surface).items():
+            if key not in asked:  # the person closed this one
+                surface, note = unanswered(looked, CLOSED)
+                notes.append(note)
         reply = run_reply(snapshot, surface, *notes, working=operates(at))
         result = reply.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Task(task_id, "completed", created, active, result=result)
@@ -136,7 +141,7 @@ class RunTasks:
 
     async def _open(self, task_id: str, snapshot: Snapshot, surface: Surface) -> dict[str, Looked]:
         """The questions of the task by key, without those that the person has closed."""
-        found = {f"{looked.gate.id}.{looked.gate.revision}": looked for looked in _askable(snapshot, surface)}
+        found = _questions(snapshot, surface)
 
         def work(reader: Reader) -> dict[str, Looked]:
             return {key: one for key, one in found.items() if reader.key(_scope(task_id), key) is None}
@@ -164,6 +169,10 @@ def _askable(snapshot: Snapshot, surface: Surface) -> Iterator[Looked]:
                 yield Looked(gate, snapshot, surface)
         for child in snapshot.children:
             yield from _askable(child, surface)
+
+
+def _questions(snapshot: Snapshot, surface: Surface) -> dict[str, Looked]:
+    return {f"{looked.gate.id}.{looked.gate.revision}": looked for looked in _askable(snapshot, surface)}
 
 
 def _request(looked: Looked) -> Any:

@@ -15,6 +15,7 @@ from procedo.ports import Filter
 from procedo.runs import Snapshot, Surface
 from procedo.surfaces.catalogue import catalogue_view, describe_view
 from procedo.surfaces.mcp.asking import (
+    CLOSED,
     Answer,
     Looked,
     NotAsked,
@@ -137,7 +138,7 @@ async def sop_approve(
     """Have a gate decided by the person at the host."""
     runs, surface, gate = engine(ctx).runs, looked.surface, looked.gate
     if answer.action != "accept":
-        door, note = unanswered(looked, "The question was closed without an answer here")
+        door, note = unanswered(looked, CLOSED)
         return run_reply(looked.snapshot, door, note)
     given = answer.data
     if isinstance(given, NotAsked) and not may_decide_itself(looked):
