@@ -42,7 +42,7 @@ def test_a_client_library_walks_a_procedure_through_its_gate(tmp_path: Path, nam
 
 
 PROMPTED = {
-    "pydantic_agent": ("pydantic_ai", "mcp", {"structured"}),
+    "pydantic_agent": ("pydantic_ai", "fastmcp", {"structured"}),
     "openai_agent": ("agents", "mcp", {"text"}),
 }
 
