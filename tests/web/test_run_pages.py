@@ -153,6 +153,17 @@ async def test_the_list_goes_on_page_by_page_without_losing_its_filter(works: Of
         assert listed(searched) == listed(page)
 
 
+async def test_a_search_that_ends_before_the_oldest_run_says_so(works: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("procedo.surfaces.web.runlist.LOOKED", 50)
+    async with works.operator() as ida:
+        for count, told in ((49, False), (1, True)):
+            for _ in range(count):
+                run = await works.app.runs.start("plain", None, HOST)
+                await works.app.runs.cancel(run.run.id, "enough", HOST)
+            assert ("The search went through the latest" in (await ida.get("/runs?who=noor")).text) is told
+            assert "The search went" not in (await ida.get("/runs?sop=plain")).text
+
+
 @pytest.mark.parametrize(
     ("query", "code", "told"),
     [
@@ -256,7 +267,7 @@ async def test_the_way_that_was_taken_is_drawn(works: Office) -> None:
 
 async def test_foreign_text_stays_text_and_secrets_are_masked(works: Office) -> None:
     evil = "</div><script>alert(1)</script>\u202e"
-    run = await plain(works, {"text": evil, "api_key": "sk-ours-12345678", "password": "hunter2", evil: 1})
+    run = await plain(works, {"text": evil, "api_key": "sk-ours-12345678", evil: 1}, {"password": "hunter2"})
     async with works.operator() as ida:
         for path in (f"/runs/{run.run.id}?record=all", f"/runs/{run.run.id}/outputs/1.1"):
             page = await ida.get(path)
@@ -264,6 +275,7 @@ async def test_foreign_text_stays_text_and_secrets_are_masked(works: Office) -> 
             assert "\u202e" not in page.html
             assert "sk-ours-12345678" not in page.html
             assert "hunter2" not in page.html
+            assert ("2.1 completed" in page.text) == ("record" in path)
             assert "</div><script>alert(1)</script>⟨U+202E⟩" in page.text
             assert "style=" not in page.html
 
