@@ -29,7 +29,7 @@ DOCUMENTS: Final = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in
 _NAMED: Final = re.compile(r"`([^`\s]*\.[^`\s]*)`:$")
 _OF_BLOCKS: Final = ("not run: ", "second terminal", "ends with ", "transcript")
 _COMMENT: Final = re.compile(r"<!--\s*(.*?)\s*-->", re.DOTALL)
-_LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+_LINK: Final = re.compile(r"\]\(([^)\s]+)\)|\bsrc(?:set)?=\"([^\"\s]+)\"")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _without_code(page: str) -> str:
 
 def links(page: str) -> list[str]:
     """Where the links and pictures of a page lead."""
-    return _LINK.findall(_without_code(page))
+    return [link or picture for link, picture in _LINK.findall(_without_code(page))]
 
 
 def anchors(path: Path) -> set[str]:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -201,9 +202,10 @@ class Reader:
         deadline = time.monotonic() + LIMIT_S
         while "login code" not in said:
             assert time.monotonic() < deadline, said
-            line = server.stderr.readline()
-            assert line, f"{command} ended:\n{said}"
-            said += line
+            if select.select([server.stderr], [], [], 1)[0]:
+                heard = os.read(server.stderr.fileno(), 65536).decode()
+                assert heard, f"{command} ended:\n{said}"
+                said += heard
         self.codes += re.findall(r"login code ([A-Z0-9-]+)", said)
         return said
 
@@ -286,7 +288,7 @@ class Reader:
             assert not listed.is_error
 
         servers = list(self._servers(settings))
-        assert servers, "these settings name no server"
+        assert servers, "this is no settings of a host: name the file before it, or say <!-- not run: why -->"
         for server in servers:
             asyncio.run(asked(server))
 
