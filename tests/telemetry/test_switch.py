@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from watched import furnish
 
+from procedo.config import load
 from procedo.config.telemetry import TelemetrySettings
 from procedo.errors import Refused
+from procedo.telemetry.observing import observe
 from procedo.telemetry.switch import Wanted, check_installed, wanted
 
 OFF = TelemetrySettings()
@@ -78,3 +80,14 @@ def test_a_server_that_cannot_send_what_is_configured_does_not_start(tmp_path: P
     assert done.returncode != 0
     assert "pip install 'procedo[otel]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_does_its_work_without_telemetry_where_the_package_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load(furnish(tmp_path, '[telemetry]\nendpoint = "http://127.0.0.1:4318"\n').root)
+    assert observe(load(furnish(tmp_path).root), {}, server=False) is None
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    assert observe(settings, {}, server=False) is None
+    with pytest.raises(Refused):
+        observe(settings, {}, server=True)

@@ -33,7 +33,7 @@ from procedo.telemetry.happenings import Watcher
 from procedo.telemetry.logbook import Logbook, say
 from procedo.telemetry.meters import Meters
 from procedo.telemetry.spans import CAPABILITY, JOB, NO_SPANS, NOTICE, SESSION, Spans, Value
-from procedo.telemetry.switch import check_installed, wanted
+from procedo.telemetry.switch import check_installed, missing, wanted
 from procedo.telemetry.watchedstore import WatchedStore
 
 if TYPE_CHECKING:
@@ -102,17 +102,21 @@ UNWATCHED: Final[Telemetry] = _Unwatched()
 
 
 def observe(settings: Settings, environ: Mapping[str, str], *, server: bool) -> "Watched | None":
-    """Who watches this process; None where nobody does. Raises `Refused` when what is configured cannot be sent.
+    """Who watches this process; None where nobody does.
 
-    A `server` writes log lines and keeps the numbers. A command does neither, but what it carries out itself has
-    spans where spans are sent.
+    A `server` writes log lines and keeps the numbers; it raises `Refused` when what is configured cannot be sent. A
+    command does neither, but what it carries out itself has spans where it can send them: no decision of a person
+    fails for that.
     """
     asked, meters = wanted(settings.telemetry, environ), Meters()
     if asked is not None and not server:
         asked = replace(asked, metrics=None) if asked.traces is not None else None
     if asked is None:
         return Watched(meters) if server else None
-    check_installed()
+    if server:
+        check_installed()
+    elif missing() is not None:
+        return None
     from procedo.telemetry.exporting import Exporting
 
     sending = Exporting(asked, meters, installed_version())

@@ -11,7 +11,7 @@ from typing import Final
 from procedo.config.telemetry import TelemetrySettings
 from procedo.errors import Refused
 
-__all__ = ["Wanted", "check_installed", "wanted"]
+__all__ = ["Wanted", "check_installed", "missing", "wanted"]
 
 _BASE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"
@@ -72,14 +72,22 @@ def _check_spoken(signal: str, exporter: str, environ: Mapping[str, str]) -> Non
         raise Refused("telemetry_protocol", message, hint)
 
 
-def check_installed() -> None:
-    """Raises `Refused` when the packages that send are not there: what was asked for is not left out silently."""
+def missing() -> str | None:
+    """The package that would be needed to send and is not installed."""
     for name in _NEEDED:
         try:
             found = find_spec(name)
         except ModuleNotFoundError:
             found = None
         if found is None:
-            message = f"Telemetry is configured, and the package {name} that sends it is not installed."
-            hint = "pip install 'procedo[otel]', or switch it off: no endpoint, or OTEL_SDK_DISABLED=true."
-            raise Refused("telemetry_missing", message, hint)
+            return name
+    return None
+
+
+def check_installed() -> None:
+    """Raises `Refused` when the packages that send are not there: what was asked for is not left out silently."""
+    name = missing()
+    if name is not None:
+        message = f"Telemetry is configured, and the package {name} that sends it is not installed."
+        hint = "pip install 'procedo[otel]', or switch it off: no endpoint, or OTEL_SDK_DISABLED=true."
+        raise Refused("telemetry_missing", message, hint)
