@@ -107,5 +107,7 @@ def test_a_script_may_be_json_and_its_digest_is_of_what_it_says(tmp_path: Path) 
     (tmp_path / "a.json").write_text('{"turns": [{"text": "x"}]}')
     (tmp_path / "a.toml").write_text('# a note\n[[turns]]\ntext = "x"\n')
     (tmp_path / "b.toml").write_text('[[turns]]\ntext = "y"\n')
+    (tmp_path / "c.toml").write_text('[[turns]]\ntext = "y"\n', encoding="utf-8-sig")
+    assert read_script(tmp_path / "c.toml") == read_script(tmp_path / "b.toml")
     same, also, other = (read_script(tmp_path / name).digest for name in ("a.json", "a.toml", "b.toml"))
     assert same == also != other

@@ -147,6 +147,7 @@ def test_servers_of_agents_are_started(
 ) -> None:
     text = toml(agent=WITH_BUNDLE, more=server("tools", *words, more=more) + BUNDLE)
     (workspace.root / "procedo.toml").write_text(text, encoding="utf-8")
+    (workspace.root / "script.toml").write_text('[[turns]]\ntext = "fine"\n', encoding="utf-8")
     ((found, told),) = about(findings(workspace, int(state == "problem")), "servers")
     assert (found, told[: len(said)]) == (state, said)
 
@@ -161,6 +162,25 @@ async def test_tools_that_are_not_what_a_session_holds_are_told(tmp_path: Path) 
     assert (changed.state, changed.found) == ("warning", "'tools' changed tools that a session holds: a, gone")
     (same,) = await agents_server(settings, table, {}, {})
     assert same.state == "ok"
+
+
+def test_what_an_agent_is_made_of_and_is_not_there_is_told(workspace: Workspace) -> None:
+    (workspace.root / "procedo.toml").write_text(
+        toml(agent='instructions_file = "who.md"\nworkspace.path = "drafts"'), encoding="utf-8"
+    )
+    root = workspace.root.resolve()
+    assert about(findings(workspace, 1), "agents") == [
+        ("problem", f"agent 'reviewer': its workspace {root / 'drafts'} is no folder"),
+        ("problem", f"agent 'reviewer': its instructions {root / 'who.md'} are not there"),
+        (
+            "problem",
+            f"provider 'scripted.demo': the script {root / 'script.toml'} cannot be read: No such file or directory",
+        ),
+    ]
+    (root / "drafts").mkdir()
+    (root / "who.md").write_text("You review.", encoding="utf-8")
+    (root / "script.toml").write_text('[[turns]]\ntext = "fine"\n', encoding="utf-8")
+    assert about(findings(workspace, 0), "agents") == []
 
 
 def test_programs_that_are_allowed_and_not_there_are_told(workspace: Workspace) -> None:

@@ -141,6 +141,11 @@ def test_a_script_with_mistakes_tells_them_all(tank: Workspace) -> None:
     ]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_script(tank: Workspace) -> None:
+    script(tank, "\ufeff" + GOOD)
+    assert tank.run("test", "tank").code == 0
+
+
 def test_a_name_that_stands_twice_is_told_at_the_second(tank: Workspace) -> None:
     file = script(tank, '[[case]]\nname = "c"\nexpect.status = "failed"\n' * 2)
     assert tank.run("test", "tank", "--json").error["problems"] == [f"{file}:5: case 'c': the name stands twice"]

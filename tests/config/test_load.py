@@ -89,6 +89,11 @@ def problems(loaded: Load) -> Callable[[str], tuple[str, ...]]:
 Problems = Callable[[str], tuple[str, ...]]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "procedo.toml").write_text('[procedo]\nhost_agent = "desk"\n', encoding="utf-8-sig")
+    assert load(tmp_path).host_agent == "desk"
+
+
 def test_without_a_file_every_default_holds(tmp_path: Path) -> None:
     root = tmp_path.resolve()
 

@@ -54,7 +54,7 @@ def _document(path: Path) -> Document:
         document.note(1, "too-large", f"the file is larger than {_MAX_BYTES} bytes", "settings need a few lines only")
         return document
     try:
-        return read(data.decode())
+        return read(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         document.note(line, "encoding", "the file is not UTF-8", "save it as UTF-8")

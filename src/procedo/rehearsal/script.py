@@ -206,7 +206,7 @@ def _text(file: FilePath) -> str:
         data = file.read_bytes()
         if len(data) > _MAX_BYTES:
             raise BadArgument("too_large", f"{file} is larger than {_MAX_BYTES} bytes.", "Split it into several files.")
-        return data.decode()
+        return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadArgument("bad_argument", f"{file} cannot be read: {reason}.", "Name a readable TOML file.") from error

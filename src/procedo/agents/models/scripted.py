@@ -102,7 +102,7 @@ def read_script(path: Path) -> Script:
     if len(data) > _MAX_BYTES:
         raise ValueError(f"the script {path} is larger than {_MAX_BYTES} bytes")
     try:
-        raw: Json = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
+        raw: Json = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the script {path} cannot be read: {error}") from error
     if broken := compile_schema(_SCHEMA).violations(raw):

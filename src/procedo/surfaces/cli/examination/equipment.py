@@ -11,7 +11,7 @@ from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Findi
 if TYPE_CHECKING:
     from procedo.config import Settings
 
-__all__ = ["keys", "programs", "sandbox"]
+__all__ = ["files", "keys", "programs", "sandbox"]
 
 
 def keys(settings: "Settings", environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -37,6 +37,28 @@ def _references(settings: "Settings") -> Mapping[tuple[str, SecretRef], str]:
             if isinstance(value, SecretRef):
                 found[(f"MCP server {name!r}", value)] = "keys"
     return found
+
+
+def files(settings: "Settings") -> Iterator[Finding]:
+    """Whether the folders, instructions and scripts that agents are made of are there and can be read."""
+    from procedo.agents.models.scripted import read_script
+
+    known = settings.agents
+    hint = "An agent without it is refused at its step."
+    for agent in known.agents.values():
+        if not agent.workspace.is_dir():
+            yield Finding(
+                "agents", PROBLEM, f"agent {agent.alias!r}: its workspace {agent.workspace} is no folder", hint
+            )
+        if agent.instructions_file is not None and not agent.instructions_file.is_file():
+            what = f"agent {agent.alias!r}: its instructions {agent.instructions_file} are not there"
+            yield Finding("agents", PROBLEM, what, hint)
+    for name, provider in known.providers.items():
+        if provider.script is not None:
+            try:
+                read_script(provider.script)
+            except ValueError as error:
+                yield Finding("agents", PROBLEM, f"provider {name!r}: {error}", hint)
 
 
 def sandbox(settings: "Settings") -> Iterator[Finding]:

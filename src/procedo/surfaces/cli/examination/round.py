@@ -29,6 +29,7 @@ def _of_settings(call: Call, settings: "Settings") -> list[Finding]:
     looks: Mapping[str, Callable[[], Iterator[Finding]]] = {
         "procedures": lambda: workspace.procedures(call),
         "notices": lambda: workspace.routes(settings),
+        "agents": lambda: equipment.files(settings),
         "keys": lambda: equipment.keys(settings, call.environ),
         "programs": lambda: equipment.programs(settings, call.environ),
         "sandbox": lambda: equipment.sandbox(settings),
