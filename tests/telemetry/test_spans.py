@@ -8,9 +8,12 @@ import pytest
 pytest.importorskip("opentelemetry.sdk", reason="spans are sent by the SDK, which the extra otel brings")
 
 from collector import Collector, Seen
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.trace import StatusCode
 from stdio_process import answer, call, say
 from watched import furnish, hosting, listening
 
+from procedo.telemetry.exporting import guarded
 from procedo.telemetry.spans import ATTRIBUTES, SPANS
 
 SOON = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
@@ -193,3 +196,18 @@ def test_what_goes_wrong_is_marked_with_its_code_and_without_its_words(tmp_path:
 
 def run_of(lines: list[str]) -> str:
     return next(word[4:] for line in lines for word in line.split() if word.startswith("run=run-"))
+
+
+def test_whatever_a_library_puts_into_a_span_leaves_without_words_and_credentials() -> None:
+    provider = TracerProvider()
+    with provider.get_tracer("x").start_as_current_span("tools/call sk-abcdefgh12345678") as span:
+        span.set_attributes({"mcp.method.name": "tools/call", "http.url": "http://x/?pin=4711"})
+        span.set_attribute("gen_ai.tool.name", "Bearer abcdefgh12345678")
+        span.record_exception(ValueError("the pin is 4711"))
+        span.set_status(StatusCode.ERROR, "the pin is 4711")
+    assert isinstance(span, ReadableSpan)
+    clean = guarded(span)
+    assert clean.name == "tools/call [masked]"
+    assert dict(clean.attributes or {}) == {"mcp.method.name": "tools/call", "gen_ai.tool.name": "Bearer [masked]"}
+    assert (clean.status.status_code, clean.status.description, tuple(clean.events)) == (StatusCode.ERROR, None, ())
+    assert (clean.context, clean.start_time, clean.end_time) == (span.context, span.start_time, span.end_time)
