@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
@@ -569,7 +569,7 @@ async def test_who_waits_for_jobs_is_woken_by_a_job_and_by_no_other_commit(store
         assert claim is not None
         await store.write(lambda writer: writer.postpone_job(claim, NOW))
 
-    async def elsewhere(work: Callable[[], Awaitable[object]]) -> None:
+    async def elsewhere(work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(work)
 
