@@ -4,20 +4,26 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine import NOW
 from stored import advance, begin, started
 
+from procedo.core.notice import Occasion, Telling
+from procedo.core.session import CallRow, CallState, Outcome, SessionRow, SessionState, TurnRow
 from procedo.errors import StoreError
 from procedo.ports import Store, Writer
 from procedo.stores.memory import MemoryStore
 from procedo.stores.sqlite import SqliteStore
-from procedo.telemetry.happenings import Commit, Move
+from procedo.telemetry.counting import Counting
+from procedo.telemetry.happenings import Commit, Move, Written
+from procedo.telemetry.instruments import MODEL_REQUESTS, NOTICES, SESSIONS, TOOL_CALLS
 from procedo.telemetry.lines import QUIET, lines_of
-from procedo.telemetry.watchedstore import WatchedStore
-
-pytestmark = pytest.mark.anyio
+from procedo.telemetry.logbook import FIELDS, Logbook
+from procedo.telemetry.meters import Meters
+from procedo.telemetry.watchedstore import WatchedStore, tell
 
 
 class Heard:
@@ -44,6 +50,7 @@ async def inner(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     await store.close()
 
 
+@pytest.mark.anyio
 async def test_a_commit_is_told_once_and_what_was_rolled_back_never(inner: Store) -> None:
     heard = Heard()
     store = WatchedStore(inner, [heard])
@@ -61,6 +68,7 @@ async def test_a_commit_is_told_once_and_what_was_rolled_back_never(inner: Store
     assert [kinds[0] for kinds in heard.kinds] == ["RunStarted", "ExecutionCompleted"]
 
 
+@pytest.mark.anyio
 async def test_what_is_left_out_where_nobody_debugs_are_lines_for_debugging_alone(inner: Store) -> None:
     heard = Heard()
     store = WatchedStore(inner, [heard])
@@ -74,6 +82,7 @@ async def test_what_is_left_out_where_nobody_debugs_are_lines_for_debugging_alon
     assert {line.level for line, fields in every if (line, fields) not in some} == {logging.DEBUG}
 
 
+@pytest.mark.anyio
 async def test_a_watcher_that_fails_hurts_neither_the_writer_nor_the_others(
     inner: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -86,6 +95,7 @@ async def test_a_watcher_that_fails_hurts_neither_the_writer_nor_the_others(
 
 
 @pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.anyio
 async def test_a_commit_whose_writer_was_cancelled_is_told_when_it_came_about(tmp_path: Path, begun: bool) -> None:
     heard, inner = Heard(), await SqliteStore.open(tmp_path / "procedo.db")
     store = WatchedStore(inner, [heard])
@@ -117,3 +127,38 @@ async def test_a_commit_whose_writer_was_cancelled_is_told_when_it_came_about(tm
     if other is not None:
         await other
     await inner.close()
+
+
+def test_notices_that_fail_are_counted_and_told_by_route(caplog: pytest.LogCaptureFixture) -> None:
+    commit, meters = Commit(0), Meters()
+    good = Telling("run-1", "run-1.g1", "desk", Occasion.OPENED, NOW, 1)
+    bad = replace(good, error="the host answered 500", attempts=2)
+    commit.tellings += [good, bad, replace(bad, given_up=True)]
+    with caplog.at_level(logging.INFO, "procedo.events"):
+        tell([Counting(meters), Logbook()], commit)
+    outcomes = ("delivered", "failed", "given_up")
+    assert [meters.value(NOTICES, "desk", outcome) for outcome in outcomes] == [1, 1, 1]
+    told = [getattr(record, FIELDS) for record in caplog.records]
+    about = {"run": "run-1", "gate": "run-1.g1", "route": "desk", "occasion": "opened", "attempt": 2}
+    assert told == [{**about, "given_up": False}, {**about, "given_up": True}]
+    assert "500" not in caplog.text
+
+
+def test_a_session_that_ends_badly_is_a_warning_and_its_lost_requests_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    commit, meters = Commit(0), Meters()
+    row = SessionRow("run-1", "2.1", "reviewer", "host", "human:cli:ida", 1, "local", 1, NOW, NOW)
+    ended = replace(row, state=SessionState.EXHAUSTED, reason="the pin is 4711", input_tokens=7)
+    lost = TurnRow(1, "digest", "small", NOW, lost=True)
+    call = CallRow(1, 0, "c", "built_in:shell", "shell", "s", {"a": 4711}, "d", NOW)
+    call = replace(call, state=CallState.DONE, outcome=Outcome.DENIED)
+    commit.sessions += [Written(row, (lost,), (call,)), Written(ended, (), ())]
+    with caplog.at_level(logging.INFO, "procedo.events"):
+        tell([Counting(meters), Logbook()], commit)
+    assert meters.value(MODEL_REQUESTS, "reviewer", "small", "lost") == 1
+    assert meters.value(TOOL_CALLS, "reviewer", "denied") == 1
+    assert meters.value(SESSIONS, "reviewer", "exhausted") == 1
+    (record,) = caplog.records
+    assert (record.levelno, getattr(record, FIELDS)["state"]) == (logging.WARNING, "exhausted")
+    assert "4711" not in str(getattr(record, FIELDS))
