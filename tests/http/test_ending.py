@@ -50,7 +50,7 @@ async def test_a_server_that_stops_is_not_ready_and_refuses_what_is_new(tmp_path
     async with served(tmp_path) as server, server.web() as web:
         assert (await web.get("/ready")).json() == {"status": "ok"}
         server.app.stopping.set()
-        server.front.stop()
+        server.refuse()
         ready = await web.get("/ready")
         assert (ready.status_code, ready.json()) == (503, {"status": "unavailable", "reason": "stopping"})
         assert (await web.get("/health")).json() == {"status": "ok"}
@@ -215,21 +215,17 @@ def test_everything_that_is_open_ends_in_good_order_and_another_server_takes_the
             half.sendall(b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 5\r\n\r\nx")
             waiting = pool.submit(call, first, "sop_start", name="review", wait_s=45)
             began = [threading.Event() for _ in range(3)]
-            streams = [
-                pool.submit(one, first, event)
-                for one, event in zip((listened, older_news, watched), began, strict=True)
-            ]
+            newer = pool.submit(listened, first, began[0])
+            older = pool.submit(older_news, first, began[1])
+            page = pool.submit(watched, first, began[2])
             assert all(event.wait(LIMIT_S) for event in (*began, model.asked))
             assert first.end(signal.SIGTERM) == 143
             view = waiting.result(LIMIT_S)
             assert (view["status"], view["who_acts"]) == ("running", "agent")
-            news, older, page = (stream.result(LIMIT_S) for stream in streams)
-            assert [one.get("method", "result") for one in news] == [
-                "notifications/subscriptions/acknowledged",
-                "result",
-            ]
-            assert older == 0
-            assert "bye" not in page
+            news = [one.get("method", "result") for one in newer.result(LIMIT_S)]
+            assert news == ["notifications/subscriptions/acknowledged", "result"]
+            assert older.result(LIMIT_S) == 0
+            assert "bye" not in page.result(LIMIT_S)
         model.free.set()
         with serving(place, "--http", "--port", "0", begin=forked) as second:
             view = call(second, "sop_status", run_id=view["run_id"], wait_s=45)

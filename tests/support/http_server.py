@@ -1,7 +1,7 @@
 """Our HTTP server in this process at a free port, and hosts that come to it over real connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,7 +20,6 @@ from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.reach import UNLIMITED, Reach
 from procedo.ports import Clock
 from procedo.surfaces.http.addresses import Addresses, listen
-from procedo.surfaces.http.draining import Draining
 from procedo.surfaces.http.serving import build, http_server
 from procedo.surfaces.web.code import TerminalCode
 
@@ -32,12 +31,12 @@ BOUND_S = 60.0
 
 @dataclass
 class Served:
-    """A running server behind its `front`. `codes` are those that its terminal showed."""
+    """A running server. `codes` are those that its terminal showed; `refuse` lets it take nothing new."""
 
     app: App
     origin: str
-    front: Draining
     codes: list[str] = field(default_factory=list)
+    refuse: Callable[[], None] = lambda: None
 
     @asynccontextmanager
     async def host(
@@ -102,7 +101,7 @@ async def reserved(folder: Path, *, protected: bool = True, clock: Clock | None 
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         code.renew()
         try:
-            yield Served(app, f"http://127.0.0.1:{sock.getsockname()[1]}", front, codes)
+            yield Served(app, f"http://127.0.0.1:{sock.getsockname()[1]}", codes, front.stop)
         finally:
             app.stopping.set()
             front.stop()
