@@ -108,6 +108,9 @@ async def test_an_amended_value_that_is_no_text_is_json_and_a_mistake_keeps_what
         assert "Nothing was decided" in page.text
         fields = page.form(page.path)
         assert (fields["value"], fields["comment"]) == ("{day: 2}", "one day later")
+        for wrong in ("[" * 50_000, "9" * 5_000, '{"day": NaN}', '{"day": 1, "day": 2}'):
+            page = await ida.answer("amend", value=wrong)
+            assert (page.status, "is no JSON" in page.text) == (422, True)
         assert "Approved with a change" in (await ida.answer("amend", value='{"day": 2}')).text
 
 
@@ -388,6 +391,18 @@ async def test_what_is_no_form_of_ours_is_refused(desk: Office, name: str) -> No
         answer = await ida.client.post(gate_path(run), content=content, headers={"content-type": kind})
     assert answer.status_code == status
     assert (await gate_of(desk, run.run.id)).open
+
+
+@pytest.mark.parametrize("revision", ["", "x", "-1", "²", "9" * 5_000])
+async def test_an_answer_to_no_revision_is_refused(desk: Office, revision: str) -> None:
+    run = await desk.kiln()
+    async with desk.operator() as ida:
+        await ida.get(gate_path(run))
+        assert (await ida.answer("approve", revision=revision)).status == 422
+        assert (await gate_of(desk, run.run.id)).open
+        await ida.get(gate_path(run))
+        assert (await ida.answer("approve")).status == 200
+    assert not (await gate_of(desk, run.run.id)).open
 
 
 @pytest.mark.requirement("C83")

@@ -1,5 +1,6 @@
 """The list of runs, the page of one, and what may be done to it, over HTTP."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from mcp_host import ALL, KILN
+from starlette.responses import StreamingResponse
 from web_page import HOST, REVIEW, Office, Page, Person, gate_path, office
 
 from procedo.core.access import Role
@@ -17,6 +19,7 @@ from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnR
 from procedo.core.state import Status, Verdict
 from procedo.ports import Filter
 from procedo.runs import Snapshot, Surface
+from procedo.surfaces.web.live import Streams
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("console-runs")]
 
@@ -171,6 +174,7 @@ async def test_a_search_that_ends_before_the_oldest_run_says_so(works: Office, m
         ("page=0", 422, "'0' is no page of the list"),
         ("page=41", 422, "'41' is no page of the list"),
         ("page=x", 422, "'x' is no page of the list"),
+        (f"page={'9' * 5000}", 422, "is no page of the list"),
         ("sop=plainn", 404, "plain"),
     ],
 )
@@ -300,7 +304,7 @@ async def test_a_big_output_is_cut_and_read_in_parts(works: Office) -> None:
                 break
             await ida.get(whole + further[0])
         assert "".join(parts) == text
-        for wrong in ("-1", "x", "48001"):
+        for wrong in ("-1", "x", "48001", "9" * 5_000):
             assert (await ida.get(f"{whole}?from={wrong}")).status == 422
         assert (await ida.get(f"/runs/{run.run.id}/outputs/9.9")).status == 404
         assert (await ida.get(f"/runs/{run.run.id}/output")).status == 409
@@ -563,3 +567,30 @@ async def test_a_page_names_its_stream_and_another_version_after_each_change(wor
     await works.app.runs.advance(run.run.id, "1.1", "completed", 1, HOST)
     async with works.operator() as ida:
         assert f'data-version="{version}"' not in (await ida.get(f"/runs/{run.run.id}")).html
+
+
+async def test_one_person_does_not_take_the_streams_of_all_others(works: Office) -> None:
+    streams = Streams(works.app.store, asyncio.Event())
+
+    async def version() -> str | None:
+        return "1"
+
+    async def opened(whose: str) -> Any:
+        response = streams.stream(version, whose)
+        if response.status_code == 503:
+            return None
+        assert isinstance(response, StreamingResponse)
+        events: Any = response.body_iterator
+        assert await anext(events) == "event: version\ndata: 1\n\n"
+        return events
+
+    held = [await opened("ida") for _ in range(25)]
+    assert None not in held
+    assert await opened("ida") is None
+    other = await opened("noor")
+    assert other is not None
+    await held.pop().aclose()
+    again = await opened("ida")
+    assert again is not None, "a place that is left is free"
+    for events in (*held, other, again):
+        await events.aclose()

@@ -12,6 +12,7 @@ from procedo.core.state import Gate, GateKind, Verdict
 from procedo.errors import BadArgument
 from procedo.runs import Snapshot
 from procedo.surfaces.redaction import masked
+from procedo.surfaces.web.formvalues import parsed
 from procedo.surfaces.web.logins import Visitor
 
 __all__ = ["Amendable", "Choice", "amendable", "barred", "choices", "given_value", "given_verdict"]
@@ -151,7 +152,7 @@ def given_value(snapshot: Snapshot, gate: Gate, text: str) -> Json:
     if field.is_text:
         return text
     try:
-        return json.loads(text)
+        return parsed(text)
     except ValueError as error:
         message = f"The new value of {field.field} is no JSON ({error})."
         raise BadArgument(

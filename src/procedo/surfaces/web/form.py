@@ -8,10 +8,17 @@ from starlette.requests import Request
 
 from procedo.errors import BadArgument
 
-__all__ = ["read_form"]
+__all__ = ["number_in", "read_form"]
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _MOST_FIELDS: Final = 20
+_MOST_DIGITS: Final = 12
+
+
+def number_in(text: str) -> int | None:
+    """A number as our pages write it into addresses and forms, or None for everything else, however long."""
+    written = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if written else None
 
 
 async def read_form(request: Request, limit: int, most: int = _MOST_FIELDS) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from procedo.core.model import Json
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text
 from procedo.surfaces.web.words import shown
 
-__all__ = ["ABSENT", "MOST_ROWS", "Entries", "Reading", "below", "read", "rows_of"]
+__all__ = ["ABSENT", "MOST_ROWS", "Entries", "Reading", "below", "parsed", "read", "rows_of"]
 
 Entries = Mapping[str, str]
 ABSENT: Final = object()
@@ -79,7 +79,7 @@ def _read_json(sent: Entries, at: str, found: Reading) -> None:
     if not text.strip():
         return
     try:
-        found.value = _parsed(text)
+        found.value = parsed(text)
     except ValueError as error:
         found.problems[at] = f"This is no JSON: {error}."
 
@@ -95,7 +95,7 @@ def _read_one(asked: Field, sent: Entries, at: str, found: Reading) -> None:
             case Number():
                 found.value = _number(text)
             case Choice():
-                found.value = _parsed(text)
+                found.value = parsed(text)
             case _:
                 found.value = text
     except ValueError:
@@ -128,7 +128,7 @@ def _entry(line: str, kind: str) -> Json:
     if kind == "string":
         return line
     if kind == "boolean":
-        return {"true": True, "false": False}[line.strip()] if line.strip() in ("true", "false") else _parsed("")
+        return {"true": True, "false": False}[line.strip()] if line.strip() in ("true", "false") else parsed("")
     return _number(line)
 
 
@@ -151,7 +151,7 @@ def _read_others(value: dict[str, Json], sent: Entries, at: str, found: Reading)
         return
     place = f"{at}#others"
     try:
-        others = _parsed(text)
+        others = parsed(text)
     except ValueError as error:
         found.problems[place] = f"This is no JSON: {error}."
         return
@@ -200,7 +200,7 @@ def _number(text: str) -> Json:
     return number
 
 
-def _parsed(text: str) -> Json:
+def parsed(text: str) -> Json:
     """JSON in which nothing is silently lost. Raises `ValueError` in words."""
     try:
         return json.loads(text, parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_once)

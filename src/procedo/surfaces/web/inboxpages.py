@@ -16,7 +16,7 @@ from procedo.surfaces.overview import inbox_view
 from procedo.surfaces.text import compact, line
 from procedo.surfaces.web.answers import barred, given_value, given_verdict
 from procedo.surfaces.web.doors import BASE
-from procedo.surfaces.web.form import read_form
+from procedo.surfaces.web.form import number_in, read_form
 from procedo.surfaces.web.frame import Frame
 from procedo.surfaces.web.gatepage import gate_page, gate_version
 from procedo.surfaces.web.logins import Visitor
@@ -125,7 +125,8 @@ class _InboxPages:
         value: Json = None
         if verdict is Verdict.AMEND:
             value = given_value(snapshot, found.gate, form.get("value", ""))
-        if not form.get("revision", "").isdecimal() or not form.get("digest") or not form.get("run"):
+        revision = number_in(form.get("revision", ""))
+        if revision is None or not form.get("digest") or not form.get("run"):
             raise BadArgument("bad_form", "The form does not say what it answers.", "Use the page.")
         await runs.decide(
             found.gate.id,
@@ -133,7 +134,7 @@ class _InboxPages:
             self._frame.surface(visitor),
             value=value,
             comment=comment,
-            revision=int(form["revision"]),
+            revision=revision,
             digest=form["digest"],
             run_id=form["run"],
             lasting=found.gate.kind is GateKind.TOOL_CALL and form.get("lasting") == "yes",
@@ -155,7 +156,7 @@ class _InboxPages:
             return _version(await runs.inbox(self._frame.surface(visitor), mine=not everything))
 
         await version()  # a gate that does not exist is told before the stream begins
-        return self._frame.streams.stream(version)
+        return self._frame.streams.stream(version, visitor.access.principal.identity)
 
 
 def _about(content: Json) -> str:

@@ -1,6 +1,7 @@
 """Telling open pages that something changed, by server-sent events. An event carries a version and no data."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
@@ -12,6 +13,8 @@ from procedo.ports import Store
 __all__ = ["Streams"]
 
 _MOST: Final = 100
+_EACH: Final = 25
+"""How many of them one person may have: nobody takes the places of all others."""
 _BEAT_S: Final = 15.0
 _REST_S: Final = 0.2
 """The shortest time between two versions: a store that many write to does not keep every open page busy."""
@@ -25,16 +28,19 @@ class Streams:
     def __init__(self, store: Store, stopping: asyncio.Event) -> None:
         self._store = store
         self._stopping = stopping
-        self._open = 0
+        self._open: Counter[str] = Counter()
 
-    def stream(self, version: Callable[[], Awaitable[str | None]]) -> Response:
-        """A stream of versions: one at once, then one after each change. No version (None) ends it with `bye`."""
-        if self._open >= _MOST:
+    def stream(self, version: Callable[[], Awaitable[str | None]], whose: str) -> Response:
+        """A stream of versions: one at once, then one after each change. No version (None) ends it with `bye`.
+
+        `whose` is the identity of the person who looks.
+        """
+        if self._open.total() >= _MOST or self._open[whose] >= _EACH:
             return PlainTextResponse("Too many pages are open.\n", 503, {"retry-after": "30"})
-        return StreamingResponse(self._events(version), media_type="text/event-stream")
+        return StreamingResponse(self._events(version, whose), media_type="text/event-stream")
 
-    async def _events(self, version: Callable[[], Awaitable[str | None]]) -> AsyncIterator[str]:
-        self._open += 1
+    async def _events(self, version: Callable[[], Awaitable[str | None]], whose: str) -> AsyncIterator[str]:
+        self._open[whose] += 1
         try:
             told: str | None = None
             for _ in range(_BEATS):
@@ -47,7 +53,7 @@ class Streams:
                 if await self._stopped():
                     return
         finally:
-            self._open -= 1
+            self._open[whose] -= 1
 
     async def _stopped(self) -> bool:
         """Wait for a change, a beat, or the end of the server; True for the latter."""

@@ -14,6 +14,7 @@ from procedo.ports import Filter, Summary
 from procedo.runs import Runs
 from procedo.surfaces.redaction import masked_text
 from procedo.surfaces.text import line
+from procedo.surfaces.web.form import number_in
 from procedo.surfaces.web.standing import status_words
 from procedo.surfaces.web.words import actor, shown, when
 
@@ -45,9 +46,10 @@ class Query:
             message = f"{texts['status']!r} is no status of a run."
             raise BadArgument("wrong_status", message, f"There are live, ended, {', '.join(map(str, Status))}.")
         page = given.get("page", "1")
-        if not (page.isascii() and page.isdecimal()) or not 1 <= int(page) <= LOOKED // _PAGE:
+        number = number_in(page)
+        if number is None or not 1 <= number <= LOOKED // _PAGE:
             raise BadArgument("wrong_page", f"{page[:20]!r} is no page of the list.", "Begin at the first one.")
-        return cls(**texts, page=int(page))
+        return cls(**texts, page=number)
 
     @property
     def narrowed(self) -> bool:

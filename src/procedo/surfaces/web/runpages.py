@@ -13,7 +13,7 @@ from procedo.core.state import Status
 from procedo.errors import BadArgument, InvalidSop, NotFound, Refused
 from procedo.runs import History
 from procedo.surfaces.redaction import masked
-from procedo.surfaces.web.form import read_form
+from procedo.surfaces.web.form import number_in, read_form
 from procedo.surfaces.web.frame import Frame
 from procedo.surfaces.web.logins import Visitor
 from procedo.surfaces.web.pages import status_of
@@ -99,7 +99,7 @@ class _RunPages:
             counts = await runs.counts()
             return list_version(await find(runs, query), counts)
 
-        return self._frame.streams.stream(version)
+        return self._frame.streams.stream(version, visitor.access.principal.identity)
 
     # --- one run ----------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class _RunPages:
             return run_version(replace(await runs.look(run_id), sessions=spent))
 
         await version()  # a run that does not exist is told before the stream begins
-        return self._frame.streams.stream(version)
+        return self._frame.streams.stream(version, visitor.access.principal.identity)
 
     # --- controls ---------------------------------------------------------------------------------
 
@@ -204,9 +204,9 @@ class _RunPages:
     def _value(self, request: Request, visitor: Visitor, title: str, value: Json) -> Response:
         text = written(masked(value))
         given = request.query_params.get("from", "0")
-        if not (given.isascii() and given.isdecimal()) or int(given) > len(text):
+        start = number_in(given)
+        if start is None or start > len(text):
             raise BadArgument("wrong_place", f"{given[:20]!r} is no place in this value.", "Begin at its start.")
-        start = int(given)
         return self._frame.pages.render(
             "value.html",
             visitor=visitor,
