@@ -139,6 +139,45 @@ async def test_an_open_list_follows_another_process(screen: Screen) -> None:
         clean(visit)
 
 
+SEEN = """seen => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => !seen });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Headless tabs all count as seen: this says to a page whether it is."""
+
+
+async def test_tabs_in_the_background_keep_no_connection_from_the_others_and_catch_up_when_they_are_seen(
+    screen: Screen,
+) -> None:
+    run = await plain(screen)
+    async with screen.visit() as visit:
+        await visit.log_in()
+        await open_run(visit, run)
+        tabs = [visit.page]
+        for _ in range(8):
+            await tabs[-1].evaluate(SEEN, False)
+            tabs.append(await visit.page.context.new_page())
+            await tabs[-1].goto(f"{screen.server.origin}/runs/{run.run.id}")
+        await elsewhere(screen, "pause", run.run.id)
+        await tabs[-1].get_by_role("heading", name="plain paused").wait_for()
+        assert await visit.page.get_by_role("heading", name="plain running").count() == 1
+        await visit.page.evaluate(SEEN, True)
+        await visit.page.get_by_role("heading", name="plain paused").wait_for()
+        clean(visit)
+
+
+async def test_an_open_page_whose_session_is_over_leads_to_the_login(screen: Screen) -> None:
+    run = await plain(screen)
+    async with screen.visit() as visit:
+        await visit.log_in()
+        await open_run(visit, run)
+        await visit.page.evaluate(SEEN, False)
+        await visit.page.context.clear_cookies()
+        await visit.page.evaluate(SEEN, True)
+        await visit.page.get_by_role("heading", name="Log in").wait_for()
+        assert visit.page.url == f"{screen.server.origin}/inbox/login?next=/runs/{run.run.id}"
+
+
 @pytest.mark.parametrize("scripts", [True, False])
 async def test_a_gate_is_decided_from_the_page_of_its_run(screen: Screen, scripts: bool) -> None:
     run = await screen.server.app.runs.start("kiln-firing", None, HOST)

@@ -6,7 +6,10 @@
   const main = document.querySelector("main[data-events]");
   if (!main || !("EventSource" in window)) return;
   const announce = document.getElementById("announce");
-  const source = new EventSource(main.dataset.events);
+  const GLANCE_MS = 60000; // how often a page looks that nobody sees
+  const AGAIN_MS = 10000; // how long a page waits that was not let in
+  let source = null;
+  let later = 0;
   let latest = main.dataset.version;
   let renewing = false;
 
@@ -88,8 +91,8 @@
     }
   }
 
-  source.addEventListener("version", (event) => {
-    latest = event.data;
+  function told(version) {
+    latest = version;
     if (latest === main.dataset.version) return;
     const changed = document.getElementById("changed");
     if (main.dataset.watches) {
@@ -98,10 +101,60 @@
     } else {
       renew();
     }
+  }
+
+  // Browsers have few connections to one server for all their tabs, and each stream keeps one: a page that nobody
+  // sees lets its stream go and looks now and then, so that its title goes on telling how many wait.
+  function leave() {
+    clearTimeout(later);
+    if (source) source.close();
+    source = null;
+  }
+
+  async function glance() {
+    try {
+      const page = await fetched();
+      const given = page && page.querySelector("main[data-version]");
+      if (given && document.hidden) told(given.dataset.version);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+    }
+    if (document.hidden) later = setTimeout(glance, GLANCE_MS);
+  }
+
+  // A stream that was refused does not come again by itself: the session is over, or the server takes no more pages.
+  async function refused() {
+    leave();
+    later = setTimeout(follow, AGAIN_MS);
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      if (answer.redirected) location.reload();
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+    }
+  }
+
+  function follow() {
+    leave();
+    if (document.hidden) {
+      later = setTimeout(glance, GLANCE_MS);
+      return;
+    }
+    source = new EventSource(main.dataset.events);
+    source.addEventListener("version", (event) => told(event.data));
+    source.addEventListener("bye", () => {
+      leave();
+      location.reload();
+    });
+    source.addEventListener("error", (event) => {
+      if (event.target === source && source.readyState === EventSource.CLOSED) refused();
+    });
+  }
+
+  follow();
+  document.addEventListener("visibilitychange", follow);
+  window.addEventListener("pagehide", leave);
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) follow();
   });
-  source.addEventListener("bye", () => {
-    source.close();
-    location.reload();
-  });
-  window.addEventListener("pagehide", () => source.close());
 })();
