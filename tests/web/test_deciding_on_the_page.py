@@ -298,6 +298,24 @@ async def test_the_list_tells_run_step_question_content_and_since_when(desk: Off
     assert page.title == "(1) Inbox · procedo"
 
 
+async def test_the_list_shows_the_beginning_of_a_long_content_as_it_is(desk: Office) -> None:
+    await desk.letter(body="Dear all, " + "welcome " * 5_000)
+    async with desk.operator() as ida:
+        page = await ida.get("/inbox")
+    assert "body: Dear all, welcome" in page.text
+    assert "cut: true" not in page.text
+
+
+async def test_a_gate_leads_to_its_run_and_names_people_as_the_run_does(desk: Office) -> None:
+    run = await desk.letter()
+    async with desk.operator() as ida:
+        await ida.get(gate_path(run))
+        page = await ida.answer("approve")
+    assert f"/runs/{run.run.id}" in page.links
+    assert "approved a moment ago , by ida (in the console)" in page.text
+    assert "by desk (a model at the host)" in page.text
+
+
 async def test_an_empty_inbox_says_so(desk: Office) -> None:
     async with desk.operator() as ida:
         assert "Nothing waits for you." in (await ida.get("/inbox")).text

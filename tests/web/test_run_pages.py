@@ -49,7 +49,11 @@ OUTER = {
     "SOP.toml": '[sop]\nname = "outer"\ndescription = "Calls another one"\nexecution_mode = "auto"\n',
     "SOP.md": "## Steps\n\n1. **Paint it** — By another.\n   - kind: sop\n   - sop: plain\n2. **Done** — Say so.\n",
 }
-SOPS = {**ALL, "keyed": KEYED, "outer": OUTER, "loop": LOOP}
+EACH = {
+    "SOP.toml": '[sop]\nname = "each"\ndescription = "One for each"\nexecution_mode = "auto"\n',
+    "SOP.md": '## Steps\n\n1. **Each** — Do {{item}}.\n   - for_each: {{inputs.kilns}}\n   - max_parallel: 2\n',
+}
+SOPS = {**ALL, "each": EACH, "keyed": KEYED, "outer": OUTER, "loop": LOOP}
 
 
 @pytest.fixture
@@ -259,7 +263,7 @@ async def test_the_page_tells_who_acts_what_was_done_and_where_it_leads(works: O
     assert "Step 3, Send, host: not reached" in page.html
     assert page.html.count('class="way taken"') == 0, "it has not got past its first step"
     assert "1.1 completed by the host's assistant" in page.text
-    assert "Letter 0.1.0 started by desk" in page.text
+    assert "letter 0.1.0 started by desk" in page.text
     assert "desk (a model at the host)" in page.text
 
 
@@ -429,6 +433,28 @@ async def test_of_many_attempts_the_latest_are_shown_and_all_on_request(works: O
         page = await ida.get(f"/runs/{run.run.id}?record=all")
         assert [n for n in range(1, 41) if f'id="output-1.{n}"' in page.html] == list(range(1, 40))
         assert "1.1 completed: {" in page.text
+
+
+async def test_each_item_of_a_step_is_told_apart(works: Office) -> None:
+    run = await works.app.runs.start("each", {"kilns": ["east", "west"]}, HOST)
+    async with works.operator() as ida:
+        page = await ida.get(f"/runs/{run.run.id}")
+    for number in (1, 2):
+        assert f"Step 1, Each, item {number} of 2, is with host." in page.text
+    assert 'each 0.1.0 started by desk with {"kilns": ["east", "west"]}' in page.text
+
+
+async def test_a_run_without_inputs_is_not_started_with_null(works: Office) -> None:
+    run = await works.letter()
+    async with works.operator() as ida:
+        assert "letter 0.1.0 started by desk a moment ago" in (await ida.get(f"/runs/{run.run.id}")).text
+
+
+@pytest.mark.parametrize("path", ["/runs/run-none", "/runs?sop=unlike-anything", "/catalogue/unlike-anything"])
+async def test_no_page_speaks_of_tools(works: Office, path: str) -> None:
+    async with works.operator() as ida:
+        page = await ida.get(path)
+    assert (page.status, "sop_" in page.text) == (404, False)
 
 
 async def test_an_unknown_run_is_not_found(works: Office) -> None:

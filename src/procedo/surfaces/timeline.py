@@ -47,6 +47,12 @@ def _gate(data: Any) -> str:
     return f"gate {gate['code']} opened at step {gate['arrival']['step']}{_because(gate.get('prompt', ''))}"
 
 
+def _started(data: Any) -> str:
+    inputs = data.get("inputs")
+    given = "" if inputs is None else f" with {_brief(inputs)}"
+    return f"{data['sop']} {data['version']} started by {_who(data)}{given}"
+
+
 def _reported(what: str) -> Callable[[Any], str]:
     return lambda data: (
         f"{data['execution_id']} {what}{_because(_brief(data.get('reason') or data.get('output') or ''))}"
@@ -59,7 +65,7 @@ def _reach(limits: Any) -> str:
 
 
 _SENTENCES: Final[Mapping[str, Callable[[Any], str]]] = {
-    "RunStarted": lambda d: f"{d['sop']} {d['version']} started by {_who(d)} with {_brief(d.get('inputs'))}",
+    "RunStarted": _started,
     "ReachNarrowed": lambda d: f"keeps within {'; '.join(map(_reach, d['reach']))}",
     "StepVisited": lambda d: f"step {d['step']} reached",
     "StepPassedOver": lambda d: f"step {d['step']} passed over{_because(d['reason'])}",

@@ -42,6 +42,9 @@ _TITLES: Final = {
     "not_permitted": "Not permitted",
 }
 
+_HINTS: Final = {"unknown_run": "The list of runs shows those that there are.", "unknown_sop": "See the catalogue."}
+"""What to do, where the general hint speaks of tools that a person at a page does not have."""
+
 Handler: TypeAlias = Callable[[Request, Visitor], Awaitable[Response]]
 
 
@@ -126,8 +129,9 @@ class Frame:
         if back and not isinstance(error, NotFound):
             names = {name: quote(str(value), safe="") for name, value in request.path_params.items()}
             more = {"link": back.format(**names), "link_text": back_text}
+        hint = _HINTS.get(error.code, "") if error.hint.startswith("sop_") else error.hint
         status = status_of(error)
-        return self.pages.told(title, shown(error.message), shown(error.hint), status=status, visitor=visitor, **more)
+        return self.pages.told(title, shown(error.message), shown(hint), status=status, visitor=visitor, **more)
 
     def not_yours(self, visitor: Visitor, link: str, link_text: str, *, done: str = "changed") -> Response:
         """The answer to a form that was not made for this session, and by which nothing was `done`."""

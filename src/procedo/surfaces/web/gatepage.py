@@ -16,7 +16,7 @@ from procedo.surfaces.web.answers import amendable, barred, choices
 from procedo.surfaces.web.difference import Line, difference
 from procedo.surfaces.web.logins import Visitor
 from procedo.surfaces.web.standing import standing, status_words
-from procedo.surfaces.web.words import When, blocks, shown, when, written
+from procedo.surfaces.web.words import When, actor, blocks, shown, when, written
 
 __all__ = ["KINDS", "gate_outcome", "gate_page", "gate_version", "previous"]
 
@@ -124,6 +124,10 @@ def gate_outcome(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any] 
     return {"word": word, "text": f"Decided by {who}{how}.{comment}", "when": moment}
 
 
+def _decider(gate: Gate) -> str:
+    return "nobody" if gate.decided_by is None else actor(gate.decided_by.key)
+
+
 _PAST: Final[Mapping[Verdict, str]] = {
     Verdict.APPROVE: "approved",
     Verdict.DENY: "denied",
@@ -147,7 +151,7 @@ def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator
             lines.append((execution.opened_at, _BEGUN, begun))
             continue
         result = "" if closing.output is None else written(masked(closing.output))[:_LONGEST_RESULT]
-        detail = shown(masked_text(closing.reason)) or f"by {shown(closing.by)}"
+        detail = shown(masked_text(closing.reason)) or f"by {actor(closing.by)}"
         lines.append(
             (closing.at, _ENDED, Happening(when(closing.at, now), f"{title}: {execution.phase}", detail, result))
         )
@@ -155,7 +159,7 @@ def _happenings(history: History, snapshot: Snapshot, now: datetime) -> Iterator
         if gate.decided_at is not None and gate.verdict is not None:
             comment = f": {shown(masked_text(gate.comment))}" if gate.comment else ""
             word = "expired" if gate.expired else _PAST[gate.verdict]
-            who = Happening(when(gate.decided_at, now), f"Gate {gate.code}: {word}", f"by {gate.decided_by}{comment}")
+            who = Happening(when(gate.decided_at, now), f"Gate {gate.code}: {word}", f"by {_decider(gate)}{comment}")
             lines.append((gate.decided_at, _DECIDED, who))
     lines.sort(key=lambda line: (line[1] == _BEGUN, *line[:2]))
     return (happening for _, _, happening in lines)

@@ -13,6 +13,7 @@ from procedo.core.state import GateKind, Verdict
 from procedo.errors import BadArgument
 from procedo.ports import OpenGate
 from procedo.surfaces.overview import inbox_view
+from procedo.surfaces.redaction import masked
 from procedo.surfaces.text import compact, line
 from procedo.surfaces.web.answers import barred, given_value, given_verdict
 from procedo.surfaces.web.doors import BASE
@@ -67,7 +68,7 @@ class _InboxPages:
                 "waiting": when(pair[0].gate.waiting_since, now),
                 "due": None if pair[0].gate.due_at is None else when(pair[0].gate.due_at, now),
                 "mine": pair[0].gate.id in own and barred(pair[1], pair[0].gate, visitor) is None,
-                "about": shown(line(_about(view["content"]), _SHORT)),
+                "about": shown(line(_about(masked(pair[0].gate.content)), _SHORT)),
                 "votes": view.get("votes", []),
             }
             for view, pair in zip(inbox_view(looked)["gates"], looked, strict=True)

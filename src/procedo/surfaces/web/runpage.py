@@ -172,4 +172,5 @@ def _said(record: Record, codes: Mapping[str, str]) -> str:
     if isinstance(data, dict) and isinstance(gate_id := data.get("gate_id"), str):
         data = {**data, "gate_id": codes.get(gate_id, gate_id)}
     text = shown(masked_text(record_line(record.kind, data)))
-    return text[:1].upper() + text[1:]
+    # A procedure is named as it is written.
+    return text if record.kind == "RunStarted" else text[:1].upper() + text[1:]

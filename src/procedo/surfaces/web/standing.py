@@ -1,9 +1,10 @@
 """How a run stands now, in words for the page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from procedo.core import messages as m
+from procedo.core.model import Json
 from procedo.core.state import Status
 from procedo.runs import Snapshot
 from procedo.surfaces.redaction import masked, masked_text
@@ -46,7 +47,9 @@ def _because(reason: str) -> str:
 
 def _one(action: m.Action) -> Now:
     match action:
-        case m.ExecuteStep() | m.DeterministicStep():
+        case m.ExecuteStep():
+            return Now(f"{_step(action.step)}{_item(action.context)} is with {action.step.agent}.")
+        case m.DeterministicStep():
             return Now(f"{_step(action.step)} is with {action.step.agent}.")
         case m.WaitApproval() | m.CheckpointWait():
             return Now(f"{_step(action.step)} waits for a decision.", action.gate.id)
@@ -60,6 +63,11 @@ def _one(action: m.Action) -> Now:
 
 def _step(offer: m.StepOffer) -> str:
     return f"Step {offer.number}, {shown(masked_text(offer.title))},"
+
+
+def _item(context: Mapping[str, Json]) -> str:
+    number, count = context.get("item_number"), context.get("item_count")
+    return f" item {number} of {count}," if number is not None else ""
 
 
 def _ended(action: m.Ended) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from procedo.core.session import CallRow, Transcript, TurnRow
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.web.words import When, cut, shown, when, written
+from procedo.surfaces.web.words import When, actor, cut, shown, when, written
 
 __all__ = ["Entry", "transcript_page"]
 
@@ -38,7 +38,7 @@ def transcript_page(transcript: Transcript, now: datetime) -> dict[str, Any]:
             "state": str(row.state),
             "reason": shown(masked_text(row.reason)),
             "delegating": shown(row.delegating),
-            "root": shown(row.root),
+            "root": actor(row.root),
             "turns": row.turns,
             "calls": row.calls,
             "input_tokens": row.input_tokens,
