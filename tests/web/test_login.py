@@ -1,7 +1,9 @@
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from starlette.types import Message
 from web_page import ORIGIN, Office, office
 
 from procedo.access.tokens import secret_digest
@@ -9,6 +11,7 @@ from procedo.core.access import Login
 from procedo.surfaces.web.doors import Cookie
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("inbox-login")]
+FORM = b"application/x-www-form-urlencoded"
 
 
 async def test_without_a_login_every_page_leads_to_the_login_and_shows_nothing(desk: Office) -> None:
@@ -64,10 +67,34 @@ async def test_guessing_is_slowed_down_and_ends_the_code(desk: Office) -> None:
             assert (await guesser.log_in("AAAA-AAAA")).status == 401
         page = await guesser.log_in(desk.codes[0])
         assert (page.status, page.headers["retry-after"]) == (429, "60")
+        assert (await guesser.log_in(await desk.token("noor", "view"))).path == "/inbox", "a token is no guess"
+        await guesser.post("/inbox/logout", guesser.page.form("/inbox/logout"))
+        assert (await guesser.log_in(desk.codes[0])).status == 429, "and lets nobody guess on"
         desk.clock.time += timedelta(seconds=61)
         assert (await guesser.log_in(desk.codes[0])).status == 401, "five wrong guesses have ended that code"
         assert desk.code.renew()
         assert (await guesser.log_in(desk.codes[1])).path == "/inbox"
+
+
+async def test_a_form_that_does_not_come_is_given_up(desk: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("procedo.surfaces.web.form._PATIENCE_S", 0.01)
+    asked, answered = asyncio.Event(), list[Message]()
+    headers = [(b"host", ORIGIN.removeprefix("http://").encode()), (b"content-type", FORM)]
+    scope = {"type": "http", "method": "POST", "path": "/inbox/login", "query_string": b"", "headers": headers}
+
+    async def receive() -> Message:
+        if not asked.is_set():
+            asked.set()
+            return {"type": "http.request", "body": b"credential=", "more_body": True}
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    await desk.site(scope, receive, send)
+    assert answered[0]["status"] == 422
+    assert b"did not come within" in answered[1]["body"]
 
 
 async def test_a_token_lets_its_subject_in(desk: Office) -> None:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from procedo.access.tokens import PREFIX
 from procedo.errors import BadArgument, Refused
 from procedo.surfaces.web.form import read_form
 from procedo.surfaces.web.logins import Logins, Visitor
@@ -102,21 +103,27 @@ class Doors:
     async def enter(self, request: Request, form: Mapping[str, str]) -> Response:
         """Log in with a code or a token."""
         caller = request.client.host if request.client is not None else ""
-        seconds = self._throttle.wait_s(caller)
+        credential = form.get("credential", "").strip()
+        # A token cannot be guessed. Its holder comes in also where everybody comes by one address, as behind a proxy,
+        # and somebody there guesses at codes.
+        guessable = not credential.startswith(PREFIX)
+        seconds = self._throttle.wait_s(caller) if guessable else 0
         if seconds:
             response = self._ask("", f"Too many attempts. Try again in {seconds} seconds.", status=429)
             response.headers["retry-after"] = str(seconds)
             return response
         after = _next(form.get("next", ""))
         try:
-            opened = await self._logins.open(form.get("credential", ""))
+            opened = await self._logins.open(credential)
         except Refused as error:
             return self._ask(after, str(error), status=status_of(error))
         if opened is None:
-            self._throttle.failed(caller)
+            if guessable:
+                self._throttle.failed(caller)
             problem = "That is no valid code and no live token. A code works once, and for ten minutes."
             return self._ask(after, problem, status=401)
-        self._throttle.passed(caller)
+        if guessable:
+            self._throttle.passed(caller)
         response = RedirectResponse(after or BASE, 303)
         self._cookie.give(response, opened.secret, opened.seconds)
         return response

@@ -1,5 +1,6 @@
 """Reading a form that a page sent."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
@@ -13,12 +14,29 @@ __all__ = ["number_in", "read_form"]
 _FORM: Final = "application/x-www-form-urlencoded"
 _MOST_FIELDS: Final = 20
 _MOST_DIGITS: Final = 12
+_PATIENCE_S: Final = 30.0
+"""How long a form may take to come: whoever sends one byte now and then keeps no connection for ever."""
 
 
 def number_in(text: str) -> int | None:
     """A number as our pages write it into addresses and forms, or None for everything else, however long."""
     written = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     return int(text) if written else None
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > limit:
+                    message = f"The form has more than {limit} bytes; nothing was changed."
+                    raise BadArgument("too_large", message, "Shorten your text.")
+    except TimeoutError as error:
+        message = f"The form did not come within {_PATIENCE_S:g} seconds; nothing was changed."
+        raise BadArgument("too_slow", message, "Send it again.") from error
+    return bytes(body)
 
 
 async def read_form(request: Request, limit: int, most: int = _MOST_FIELDS) -> Mapping[str, str]:
@@ -29,12 +47,7 @@ async def read_form(request: Request, limit: int, most: int = _MOST_FIELDS) -> M
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM:
         raise BadArgument("bad_form", f"A form is sent as {_FORM}, not as {kind or 'nothing'}.", "Use the page.")
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            message = f"The form has more than {limit} bytes; nothing was changed."
-            raise BadArgument("too_large", message, "Shorten your text.")
+    body = await _body(request, limit)
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict")
     except ValueError as error:
