@@ -12,7 +12,7 @@ from watched import furnish, hosting, listening
 
 from procedo.core.events import EVENTS
 from procedo.errors import Refused, StoreError
-from procedo.telemetry.lines import CALL_REFUSED, EVENT_LINES, LINES, SILENT
+from procedo.telemetry.lines import CALL_REFUSED, EVENT_LINES, LINES, RUN_STARTED, SILENT
 from procedo.telemetry.logbook import say
 from procedo.telemetry.logs import log_to_stderr
 from procedo.telemetry.reasons import ELSEWHERE, told
@@ -174,6 +174,21 @@ def test_credentials_are_masked_whoever_says_them(capsys: pytest.CaptureFixture[
     logging.getLogger("anybody").warning("calling with %s", "Bearer abcdefgh12345678")
     assert "abcdefgh12345678" not in (shown := capsys.readouterr().err)
     assert "calling with Bearer [masked]" in shown
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_terminal_would_obey_is_shown_and_not_obeyed(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "agent:host:d\x1b[2Jö\u202esk\x9b1m\u2028\x7fé"
+    log_to_stderr(form, "info")
+    say(RUN_STARTED, {"run": "run-abcdefgh", "by": name})
+    logging.getLogger("procedo.carrier").warning("not taken: %s", name)
+    shown = capsys.readouterr().err
+    escaped = "d\\u001b[2Jö\\u202esk\\u009b1m"
+    assert shown.count(escaped) == 2
+    assert [c for c in shown if not c.isprintable()] == ["\n", "\n"]
+    if form == "json":
+        assert json.loads(shown.splitlines()[0])["by"] == name
 
 
 def test_the_lines_in_the_document_are_lines_that_are_written() -> None:

@@ -9,6 +9,7 @@ import logging
 import re
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,8 @@ _OUR_LOGGER: Final = "procedo"
 _EXPORTERS: Final = ("opentelemetry", "urllib3")
 _SAID_EVERY_S: Final = 600.0
 _FRAMES: Final = 12
+# Control and format characters, line separators, lone surrogates: they can make a line look like something it is not.
+_TREACHEROUS: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 _RUN: Final = re.compile(r"\brun-[0-9a-z]{8,}\b")
 
 
@@ -148,10 +151,17 @@ class _Text(logging.Formatter):
         if getattr(record, EVENT, None) is None:
             words, behind = f"{record.name}: {words}", []
         text = f"{_moment(record)} {record.levelname:<7} {words}" + (f"  {' '.join(behind)}" if behind else "")
-        error = _error(record)
+        lines, error = [text], _error(record)
         if error is not None:
-            text += f"\n  {error[0]}" + "".join(f"\n    {place}" for place in error[1])
-        return text
+            lines += [f"  {error[0]}", *(f"    {place}" for place in error[1])]
+        return "\n".join(map(_visible, lines))
+
+
+def _visible(line: str) -> str:
+    """The line with everything that a terminal would obey written as an escape, as JSON has it."""
+    if line.isprintable():
+        return line
+    return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in _TREACHEROUS else c for c in line)
 
 
 def _value(value: object) -> str:
@@ -180,4 +190,5 @@ class _Json(logging.Formatter):
         error = _error(record)
         if error is not None:
             shown |= {"error": error[0], "places": error[1]}
-        return json.dumps({name: value for name, value in shown.items() if value is not None}, ensure_ascii=False)
+        known = {name: value for name, value in shown.items() if value is not None}
+        return _visible(json.dumps(known, ensure_ascii=False))
