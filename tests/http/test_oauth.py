@@ -122,6 +122,17 @@ async def test_a_token_whose_limits_cannot_be_read_opens_nothing(claim: Any) -> 
     assert await Issuer().oauth().verify(token) is None
 
 
+@pytest.mark.requirement("reach")
+@pytest.mark.parametrize("scope", ["procedo:sops:refund*", "procedo:Sop:refund*", "procedo:agents:x", "procedo:tool:x"])
+async def test_a_misspelt_limit_is_not_taken_for_none(scope: str) -> None:
+    assert await Issuer().oauth().verify(signed(scope=f"{SCOPES} {scope}")) is None
+    padded = await Issuer().oauth().verify(signed(scope=[*SCOPES.split(), " procedo:sop:refund*"]))
+    other = await Issuer().oauth().verify(signed(scope=f"{SCOPES} elsewhere:sops:refund* procedo:later"))
+    assert padded is not None
+    assert other is not None
+    assert (padded.access.reach, other.access.reach) == ((Reach(("refund*",), None),), ())
+
+
 BAD: dict[str, Callable[[], str]] = {
     "another issuer": lambda: signed(iss="https://evil.example/"),
     "another audience": lambda: signed(aud="https://other.example/mcp"),

@@ -29,6 +29,7 @@ _LARGEST_JWKS: Final = 1_048_576
 _FETCH_S: Final = 5.0
 _PREFIX: Final = "procedo:"
 _LIMITS: Final = {"sops": "procedo:sop:", "agents": "procedo:agent:"}
+_LIMIT_PREFIXES: Final = tuple(_LIMITS.values())
 _CLAIM: Final = "procedo"
 
 JwksSource = Callable[[], Awaitable[str]]
@@ -61,11 +62,17 @@ def _bearer(claims: Mapping[str, Any]) -> Bearer:
 def _scopes(claims: Mapping[str, Any]) -> tuple[str, ...]:
     given = claims.get("scope", claims.get("scp", ""))
     words = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
-    return tuple(word for word in words if isinstance(word, str))
+    return tuple(word.strip() for word in words if isinstance(word, str))
 
 
 def _reach(claims: Mapping[str, Any], scopes: tuple[str, ...]) -> Reaches:
     """The limits that scopes name, and those of the claim `procedo`; where both are given, both hold."""
+    for scope in scopes:
+        # A word with something behind it is meant as a limit; a misspelt one would be none at all.
+        if scope.startswith(_PREFIX) and ":" in scope.removeprefix(_PREFIX) and not scope.startswith(_LIMIT_PREFIXES):
+            raise BadArgument(
+                "bad_reach", f"The scope {scope!r} is no limit.", f"They are {', '.join(_LIMIT_PREFIXES)}…."
+            )
     sops, agents = (_after(prefix, scopes) for prefix in _LIMITS.values())
     found = [Reach(sops, agents), _claimed(claims.get(_CLAIM, {}))]
     return without(tuple(one for one in found if one != UNLIMITED), BOUNDLESS)
