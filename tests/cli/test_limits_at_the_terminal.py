@@ -90,3 +90,31 @@ def test_every_verb_knows_the_procedures_within_the_limits_alone(both: Workspace
     assert json.loads(run("audit", "verify")[1])["runs"] == 1
     assert started.startswith("run-")
     assert both.json("status", beyond)["status"] == "waiting_approval", "without a token everything is there"
+
+
+def test_tokens_that_reach_further_are_neither_shown_nor_ended_with_one_that_is_limited(both: Workspace) -> None:
+    made(both, "firing", "--role", "view", "--sop", "kiln-firing")
+    made(both, "whole", "--role", "view")
+    made(both, "narrow", "--role", "view", "--sop", "plain", "--no-agents")
+    secret = made(both, "desk", *LIMITED, "--subject", "ida")
+    listed = both.run("token", "list", "--json", PROCEDO_TOKEN=secret)
+    assert [one["name"] for one in listed.value["tokens"]] == ["narrow", "desk"]
+    assert "kiln-firing" not in listed.out
+    known = {one["name"]: one["id"] for one in both.json("token", "list")["tokens"]}
+    for reference in ("whole", known["firing"]):
+        done = both.run("token", "revoke", reference, "--json", PROCEDO_TOKEN=secret)
+        assert (done.code, done.error["code"]) == (3, "not_permitted")
+    assert both.run("token", "revoke", "narrow", PROCEDO_TOKEN=secret).code == 0
+    states = {one["name"]: one["state"] for one in both.json("token", "list")["tokens"]}
+    assert states == {"firing": "live", "whole": "live", "narrow": "revoked", "desk": "live"}
+
+
+def test_the_doctor_names_no_gate_beyond_the_limits(both: Workspace) -> None:
+    (both.root / "procedo.toml").write_text(
+        '[sop.approval]\nrequest_route = "ops"\n[notices.ops]\ntype = "command"\nargv = ["false"]\n'
+    )
+    beyond = both.json("start", "kiln-firing", "--wait", "5")["run_id"]
+    secret = made(both, "desk", *LIMITED)
+    gate = f"{beyond}.g1"
+    assert gate in both.run("doctor").out, "without a token everything is there"
+    assert gate not in both.run("doctor", PROCEDO_TOKEN=secret).out

@@ -10,7 +10,7 @@ other procedure exists; with --agent, what it starts or moves on is left to no o
 import asyncio
 import difflib
 from argparse import ArgumentParser
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -153,8 +153,22 @@ async def _create(call: Call, wanted: dict[str, Any], secret: str | None) -> "Is
 async def _revoke(call: Call, secret: str | None) -> Token:
     async with call.app() as app:
         if secret is not None:
-            _check_maker(await redeemed(app, secret))
+            maker = await redeemed(app, secret)
+            _check_maker(maker)
+            _check_known(call["name"], await app.tokens.list(), maker)
         return await app.tokens.revoke(call["name"])
+
+
+def _theirs(tokens: Iterable[Token], access: Access) -> tuple[Token, ...]:
+    """Those that reach no further than the caller: the limits of others tell names that do not exist here."""
+    return tuple(token for token in tokens if not broader(token.reach, access.reach))
+
+
+def _check_known(name: str, tokens: Collection[Token], maker: Access) -> None:
+    theirs = _theirs(tokens, maker)
+    if any(name in (token.name, token.id) for token in tokens if token not in theirs):
+        message = f"The token {name!r} reaches further than yours, so you cannot end it."
+        raise Refused("not_permitted", message, "Somebody with a token that reaches as far does that.")
 
 
 def _confirmed(lines: list[str], question: str) -> None:
@@ -220,7 +234,7 @@ def _end(call: Call) -> int:
 
 async def _all(call: Call) -> tuple[Token, ...]:
     async with call.app() as app:
-        return await app.tokens.list()
+        return _theirs(await app.tokens.list(), call.access)
 
 
 def _show(call: Call) -> int:
