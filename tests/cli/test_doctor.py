@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from procedo.app import open_app
 from procedo.config import load
 from procedo.core.access import Role
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.surfaces.cli.examination.finding import Finding
+from procedo.surfaces.cli.examination.finding import told as looked
 from procedo.surfaces.cli.examination.machine import clock
 from procedo.surfaces.cli.examination.servers import agents_server
 
@@ -215,6 +218,28 @@ def test_a_store_of_a_newer_program_is_a_problem_and_left_alone(kiln: Workspace)
     (store,) = [one for one in findings(kiln, 1) if one["about"] == "store"]
     assert "has schema version 999" in store["found"]
     assert store["hint"] == "A newer procedo wrote it: update this one."
+
+
+def test_what_stands_where_the_store_should_is_a_problem(kiln: Workspace) -> None:
+    (kiln.root / ".procedo").write_text("no folder")
+    found = findings(kiln, 1)
+    assert ("problem", f"{kiln.root}/.procedo is no folder") in about(found, "disk")
+    ((state, said),) = about(found, "store")
+    assert (state, "cannot be opened: Not a directory" in said) == ("problem", True)
+    assert about(found, "start") != [], "the look goes on"
+
+
+def test_a_look_that_the_machine_refuses_is_a_problem_and_no_end(tmp_path: Path) -> None:
+    def look() -> Iterator[Finding]:
+        (tmp_path / "gone").stat()
+        yield Finding("disk", "ok", "there")
+
+    ((about_what, state, said),) = [(one.about, one.state, one.found) for one in looked("disk", look)]
+    assert (about_what, state, said) == (
+        "disk",
+        "problem",
+        f"{tmp_path}/gone cannot be looked at: No such file or directory",
+    )
 
 
 def test_a_store_that_others_can_read_is_told_with_the_command_that_closes_it(kiln: Workspace) -> None:

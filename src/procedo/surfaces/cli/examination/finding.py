@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from procedo.errors import InvalidConfig, ProcedoError
 
-__all__ = ["OK", "PROBLEM", "WARNING", "Finding", "told"]
+__all__ = ["OK", "PROBLEM", "WARNING", "Finding", "told", "unseen"]
 
 OK: Final = "ok"
 WARNING: Final = "warning"
@@ -35,3 +35,12 @@ def told(about: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
         lines = error.problems if isinstance(error, InvalidConfig) else ()
         found = "\n".join((error.message, *lines))
         return [Finding(about, PROBLEM, found, error.hint or "Mend each place that is named.")]
+    except OSError as error:
+        return [unseen(about, error)]
+
+
+def unseen(about: str, error: OSError) -> Finding:
+    """What stands in the way of a look at the machine."""
+    where = "" if error.filename is None else f"{error.filename} "
+    found = f"{where}cannot be looked at: {error.strerror or error}"
+    return Finding(about, PROBLEM, found, "See that it is what it should be, and that your account may read it.")

@@ -12,7 +12,7 @@ from procedo.errors import ProcedoError
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.examination import equipment, machine, servers, store, workspace
 from procedo.surfaces.cli.examination.entries import entries, starts, surveyed
-from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Finding, told
+from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Finding, told, unseen
 from procedo.surfaces.cli.examination.store import Contents
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ async def _contents(call: Call, settings: "Settings", *, there: bool) -> Content
         return await store.contents(call)
     except ProcedoError as error:
         return Contents([Finding("store", PROBLEM, error.message, error.hint)])
+    except OSError as error:
+        return Contents([unseen("store", error)])
 
 
 async def _side_by_side(looks: Mapping[str, _Look], say: Callable[[str], None]) -> list[Finding]:

@@ -62,7 +62,9 @@ def place(data_dir: Path) -> Iterator[Finding]:
     if kind in _FAR:
         hint = "Keep the workspace on a disk of this machine; several processes on a network share can lose writes."
         yield Finding("disk", WARNING, f"{there} lies on a network file system ({kind})", hint)
-    if sys.platform != "win32" and data_dir.exists():
+    if data_dir.exists() and not data_dir.is_dir():
+        yield Finding("disk", PROBLEM, f"{data_dir} is no folder", "Move it away: the store is made there.")
+    elif sys.platform != "win32" and data_dir.exists():
         yield from _permissions(data_dir)
 
 
@@ -84,11 +86,21 @@ def _file_system(path: Path) -> str:
 def _permissions(data_dir: Path) -> Iterator[Finding]:
     mine = os.getuid()
     for path in (data_dir, *sorted(data_dir.iterdir())):
-        status = path.stat()
+        status = _status(path)
+        if status is None:
+            continue
         if status.st_uid != mine:
             yield Finding("permissions", WARNING, f"{path} belongs to another account", "Run procedo as its owner.")
         elif path.name.startswith("procedo.db") and status.st_mode & 0o077:
             yield Finding("permissions", WARNING, f"{path} can be read by others", f"chmod go= {path}")
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """None for a file that is gone: those beside a store come and go with its servers."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 async def contents(call: Call) -> Contents:
@@ -101,11 +113,14 @@ async def _looked(call: Call, app: "App") -> Contents:
     counts = await app.runs.counts()
     live = sum(number for status, number in counts.items() if not status.final)
     gates = len(await app.runs.inbox(call.surface()))
-    size = sum(file.stat().st_size for file in app.settings.data_dir.glob("*") if file.is_file())
+    sizes = (_status(file) for file in app.settings.data_dir.glob("*") if file.is_file())
+    size = sum(status.st_size for status in sizes if status is not None)
     now = datetime.now(UTC)
     due = await app.store.read(lambda reader: reader.next_job_at(now))
     newest = await app.store.read(_newest)
-    failed = await app.store.read(lambda reader: reader.tellings())
+    untold = await app.store.read(lambda reader: reader.tellings())
+    # Gates of runs that do not exist for this caller are not named.
+    failed = await call.seen(app).read(lambda reader: [one for one in untold if reader.run(one.run_id) is not None])
     pins = await app.store.read(_pins)
     found = f"{sum(counts.values())} runs, {live} live, {gates} open gates, {size / 1_048_576:.1f} MiB"
     findings = [Finding("store", OK, found), *_durable(app.settings.data_dir)]
