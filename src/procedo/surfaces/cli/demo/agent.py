@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent", "Answer", "connected"]
 
-_CALL_LIMIT_S = 20.0
+_CALL_LIMIT_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)

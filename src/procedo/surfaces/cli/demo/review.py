@@ -13,7 +13,8 @@ from procedo.surfaces.cli.demo.stage import Stage
 
 __all__ = ["Review"]
 
-_LIMIT_S = 60.0
+_LIMIT_S = 180.0
+"""For a machine that has much else to do: the demonstration is the first thing that somebody sees of procedo."""
 _GLANCE_S = 0.05
 _WAIT_S = 15
 _PATIENCE = 4
@@ -58,8 +59,9 @@ class Review:
             "real MCP server, and runs its session itself. Its model is a script, and every record says so.",
         )
         sign = self.workspace / LOOKING
-        stage.must(await _until(sign.exists), "the reviewer calls a tool of its server")
+        seen = await _until(sign.exists)
         answer = await agent.call("sop_status", {"run_id": self.run_id, "wait_s": 0})
+        stage.must(seen, "the reviewer calls a tool of its server", answer.text)
         delegated = answer.action("delegated")
         stage.must(delegated is not None, "the step is with the reviewer", answer.text)
         stage.says("server", f"Step 3 is with {delegated['agent']}, since {delegated['since']}. Follow it.", "green")

@@ -21,7 +21,7 @@ PROCEDURE = "ship-release"
 _VERSION = "2.4.0"
 _CHANGES = "search is twice as fast, there is a dark mode, and logins last"
 _LONGEST = 420
-_COMMAND_LIMIT_S = 25.0
+_COMMAND_LIMIT_S = 90.0
 
 
 def _short(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["available", "typed"]
 
-_LIMIT_S = 25.0
+_LIMIT_S = 90.0
 # The child makes the pseudo-terminal its controlling one and then is the command; a fork of our own
 # process would carry its event loop and threads along.
 _BOOT = (
