@@ -29,12 +29,26 @@ WIDE = {
 }
 
 
+TITLES = (
+    "Q" * 90,
+    "W" * 90,
+    "m" * 90,
+    "RELEASE THE PACKAGES TO PRODUCTION",
+    "illicit little fillings " * 4,
+    "釉薬を塗る" * 9,
+)
+LOUD = {
+    "SOP.toml": '[sop]\nname = "loud"\ndescription = "Titles of all widths"\nexecution_mode = "auto"\n',
+    "SOP.md": "## Steps\n\n" + "".join(f"{n}. **{title}** — Go.\n" for n, title in enumerate(TITLES, 1)),
+}
+
+
 @pytest.fixture
 async def screen(tmp_path: Path, chromium: "Browser") -> AsyncIterator[Screen]:
     """A server without tokens, and the browser."""
     place = tmp_path / "place"
     place.mkdir()
-    async with served(place, "", {**ALL, "wide": WIDE}, protected=False) as server:
+    async with served(place, "", {**ALL, "wide": WIDE, "loud": LOUD}, protected=False) as server:
         yield Screen(chromium, server, tmp_path / "pictures")
 
 
@@ -294,6 +308,22 @@ async def test_every_page_fits_a_phone_and_follows_the_scheme(screen: Screen, sc
             box = await control.bounding_box()
             assert box is not None
             assert box["height"] >= 44, "a thumb hits it"
+
+
+async def test_a_title_stays_in_its_box_however_wide_its_letters_are(screen: Screen) -> None:
+    run = await screen.server.app.runs.start("loud", None, HOST)
+    for number in range(1, len(TITLES) + 1):
+        run = await screen.server.app.runs.advance(run.run.id, f"{number}.1", "completed", 1, HOST)
+    async with screen.visit() as visit:
+        await visit.log_in()
+        await open_run(visit, run)
+        room = await visit.page.evaluate(
+            """() => [...document.querySelectorAll("#picture g.step")].map((step) =>
+              step.querySelector(".sign").getBBox().x - Math.max(...[...step.querySelectorAll("text:not(.sign)")]
+                .map((text) => text.getBBox().x + text.getBBox().width)))"""
+        )
+    assert len(room) == len(TITLES)
+    assert min(room) > 0, room
 
 
 async def test_a_step_of_the_drawing_leads_to_what_was_done_in_it(screen: Screen) -> None:

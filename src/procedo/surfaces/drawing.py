@@ -4,6 +4,7 @@ No script and no style in attributes, so that it stands in a page with a strict 
 of the procedure is escaped. Every step is an image of its own with a name, and the ways between them are told in words.
 """
 
+import math
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ _MARGIN: Final = 22.0
 _LETTER: Final = 7.0
 _SMALL_LETTER: Final = 6.1
 _TITLE_LETTERS: Final = 28
+_BROAD: Final = frozenset("mwMW%@—")
+_THIN: Final = frozenset("ijlI.,:;!|'")
 _NOTE_LETTERS: Final = 33
 _LABEL_LETTERS: Final = 30
 _FAR: Final = 40
@@ -119,8 +122,18 @@ def _label_width(text: str) -> float:
 
 
 def _letters(text: str) -> int:
-    """How many letters wide a text is; those of some scripts are as wide as two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    """How many usual letters wide a text is: those of some scripts are as wide as two."""
+    return math.ceil(sum(map(_letter, text)))
+
+
+def _letter(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.0
+    if letter in _BROAD:
+        return 1.9
+    if letter in _THIN:
+        return 0.7
+    return 1.5 if letter.isupper() else 1.0
 
 
 def _cut(text: str, most: int) -> str:
