@@ -9,7 +9,7 @@ pytest.importorskip("opentelemetry.sdk", reason="spans are sent by the SDK, whic
 
 from collector import Collector, Seen
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 from stdio_process import answer, call, say
 from watched import furnish, hosting, listening
 
@@ -211,3 +211,53 @@ def test_whatever_a_library_puts_into_a_span_leaves_without_words_and_credential
     assert dict(clean.attributes or {}) == {"mcp.method.name": "tools/call", "gen_ai.tool.name": "Bearer [masked]"}
     assert (clean.status.status_code, clean.status.description, tuple(clean.events)) == (StatusCode.ERROR, None, ())
     assert (clean.context, clean.start_time, clean.end_time) == (span.context, span.start_time, span.end_time)
+
+
+REFUSED = {
+    "an unknown tool": (
+        {"mcp.method.name": "tools/call", "gen_ai.tool.name": "pin-4711", "error.type": "tool_error"},
+        "tools/call",
+        {"mcp.method.name": "tools/call", "error.type": "tool_error"},
+    ),
+    "a known tool": (
+        {"mcp.method.name": "tools/call", "gen_ai.tool.name": "sop_start", "error.type": "tool_error"},
+        "tools/call sop_start",
+        {"mcp.method.name": "tools/call", "gen_ai.tool.name": "sop_start", "error.type": "tool_error"},
+    ),
+    "an unknown prompt": (
+        {"mcp.method.name": "prompts/get", "gen_ai.prompt.name": "pin-4711", "error.type": "-32602"},
+        "prompts/get",
+        {"mcp.method.name": "prompts/get", "error.type": "-32602"},
+    ),
+    "an unknown method": (
+        {"mcp.method.name": "pin-4711", "error.type": "-32601", "rpc.response.status_code": "-32601"},
+        "unknown method",
+        {"error.type": "-32601", "rpc.response.status_code": "-32601"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("attributes", "name", "expected"), REFUSED.values(), ids=REFUSED)
+def test_names_that_the_caller_alone_knows_stay_here(
+    attributes: dict[str, str], name: str, expected: dict[str, str]
+) -> None:
+    target = attributes.get("gen_ai.tool.name") or attributes.get("gen_ai.prompt.name")
+    given = " ".join(filter(None, (attributes["mcp.method.name"], target)))
+    tracer = TracerProvider().get_tracer("x")
+    with tracer.start_as_current_span(given, kind=SpanKind.SERVER, attributes=attributes) as span:
+        pass
+    assert isinstance(span, ReadableSpan)
+    assert (guarded(span).name, dict(guarded(span).attributes or {})) == (name, expected)
+
+
+def test_a_caller_s_inventions_reach_no_collector(tmp_path: Path) -> None:
+    with Collector() as collector, hosting(furnish(tmp_path, telemetry(collector)), **SOON) as host:
+        host.call("sop_invented", pin="4711")
+        host.call("invented")
+        host.call("sop_list")
+        assert host.end() == 0
+    assert {span.name for span in collector.spans if span.name.startswith("tools/call")} >= {
+        "tools/call",
+        "tools/call sop_list",
+    }
+    assert [span.name for span in collector.spans if span.name == "tools/call invented"] == []

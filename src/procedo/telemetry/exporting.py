@@ -4,11 +4,12 @@ Sending happens in threads of the SDK with bounded queues: a collector that is s
 what it does not take is dropped. Whatever leaves passes `guarded`.
 """
 
+import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -21,7 +22,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.trace import Status
+from opentelemetry.trace import SpanKind, Status
 
 from procedo.credential_shapes import masked_text
 from procedo.telemetry.instruments import INSTRUMENTS, Instrument, Kind
@@ -36,13 +37,20 @@ CLOSE_S: Final = 2.0
 """How long the end of the server waits for what is still to be sent, in seconds."""
 _LONGEST: Final = 256
 _SCOPE: Final = "procedo"
+_TOOL: Final = re.compile(r"sop_[a-z]{1,16}")
+_NO_SUCH_METHOD: Final = "-32601"
+
+_Plain: TypeAlias = str | bool | int | float | tuple[str, ...]
 
 
 def guarded(span: ReadableSpan) -> ReadableSpan:
     """The span with the attributes that are known, credentials masked, and without events and words of errors."""
     attributes = {key: _plain(value) for key, value in (span.attributes or {}).items() if key in ATTRIBUTES}
+    name = masked_text(span.name)[:_LONGEST]
+    if span.kind is SpanKind.SERVER and "error.type" in attributes:
+        name, attributes = _refused(name, attributes)
     return ReadableSpan(
-        name=masked_text(span.name)[:_LONGEST],
+        name=name,
         context=span.context,
         parent=span.parent,
         resource=span.resource,
@@ -56,7 +64,20 @@ def guarded(span: ReadableSpan) -> ReadableSpan:
     )
 
 
-def _plain(value: object) -> str | bool | int | float | tuple[str, ...]:
+def _refused(name: str, attributes: Mapping[str, _Plain]) -> tuple[str, dict[str, _Plain]]:
+    """A refused message without what may be the caller's words alone: a tool, prompt or method that nobody knows."""
+    method, tool = str(attributes.get("mcp.method.name")), attributes.get("gen_ai.tool.name")
+    unknown = {"gen_ai.prompt.name"}
+    if attributes.get("rpc.response.status_code") == _NO_SUCH_METHOD:
+        unknown |= {"mcp.method.name", "gen_ai.tool.name"}
+        name = "unknown method"
+    elif tool is None or _TOOL.fullmatch(str(tool)) is None:
+        unknown.add("gen_ai.tool.name")
+        name = method
+    return name, {key: value for key, value in attributes.items() if key not in unknown}
+
+
+def _plain(value: object) -> _Plain:
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, Sequence) and not isinstance(value, str):
