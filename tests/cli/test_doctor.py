@@ -98,6 +98,23 @@ def test_an_entry_of_a_host_that_leads_nowhere_is_a_problem(kiln: Workspace) -> 
     assert {state for text, state in told.items() if text.startswith("Codex") and ":1:" in text} == {"problem"}
 
 
+def test_the_command_that_mends_an_entry_writes_that_very_one(kiln: Workspace, tmp_path: Path) -> None:
+    (there := tmp_path / "wörk place").mkdir()
+    (one,) = entry(there, command="/gone/python")["mcpServers"].values()
+    (two,) = entry(kiln.root / "gone")["mcpServers"].values()
+    file = kiln.root / ".codeium" / "windsurf" / "mcp_config.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"mcpServers": {"second": one, "procedo": two}}), encoding="utf-8")
+    broken = {f["found"]: f["hint"] for f in findings(kiln, 1) if f["about"] == "hosts" and f["state"] == "problem"}
+    mend = "Write it anew with: procedo install windsurf"
+    assert broken == {
+        f"Windsurf, {file}, 'second': there is no program /gone/python any more": (
+            f"{mend} --name second --workspace '{there}'"
+        ),
+        f"Windsurf, {file}: there is no folder {kiln.root}/gone": mend,
+    }
+
+
 def test_an_entry_that_does_not_start_is_a_problem_with_its_last_words(kiln: Workspace, tmp_path: Path) -> None:
     shadow = tmp_path / "shadow"
     shadow.mkdir()

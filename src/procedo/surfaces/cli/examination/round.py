@@ -97,7 +97,7 @@ def examine(call: Call, say: Callable[[str], None]) -> list[Finding]:
     root = call.workspace()
     configuration = told("configuration", lambda: workspace.configuration(load(root)))
     seen = surveyed(call, root)
-    findings += [*configuration, *told("hosts", lambda: entries(seen))]
+    findings += [*configuration, *told("hosts", lambda: entries(seen, root))]
     if configuration[0].state == OK:
         settings = load(root)
         findings += _of_settings(call, settings)
