@@ -25,7 +25,6 @@ if __name__ == "__main__":
     raise SystemExit(main(["serve"]))
 '''
 _PLAIN: Final = ("LICENSE", "README.md", "pyproject.toml")
-_IGNORED: Final = frozenset({"__pycache__"})
 _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o100644 << 16
 _SIZE: Final = 256
@@ -102,8 +101,11 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _sources() -> Iterator[Path]:
-    for path in sorted((ROOT / "src" / "procedo").rglob("*")):
-        if path.is_file() and not _IGNORED.intersection(path.parts):
+    """The files of the package; what compilers and checkers left between them stays out."""
+    top = ROOT / "src" / "procedo"
+    for path in sorted(top.rglob("*")):
+        parts = path.relative_to(top).parts
+        if path.is_file() and not any(part == "__pycache__" or part.startswith(".") for part in parts):
             yield path
 
 

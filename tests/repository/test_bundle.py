@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.requirement("bundle"), pytest.mark.anyio]
 BOUND_S = 300
 
 
-def built(folder: Path) -> Path:
+def built(folder: Path, root: Path = ROOT) -> Path:
     done = subprocess.run(
-        [sys.executable, str(ROOT / ".ci" / "bundle.py"), str(folder)],
+        [sys.executable, str(root / ".ci" / "bundle.py"), str(folder)],
         capture_output=True,
         text=True,
         timeout=BOUND_S,
@@ -83,6 +83,19 @@ def test_it_holds_the_sources_and_nothing_that_was_made_of_them(bundle: Path) ->
         "pyproject.toml",
         "src/start.py",
     }
+
+
+def test_what_checkers_and_desktops_leave_in_the_sources_stays_out(tmp_path: Path) -> None:
+    root, package = tmp_path / "clone", tmp_path / "clone" / "src" / "procedo"
+    for name in (".ci/bundle.py", "LICENSE", "README.md", "pyproject.toml", "src/procedo/__init__.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, root / name)
+    for left in (".mypy_cache/3.11/cache.db", ".DS_Store", "core/__pycache__/x.pyc", "core/.x.py.swp", "core/x.sql"):
+        (package / left).parent.mkdir(parents=True, exist_ok=True)
+        (package / left).write_text("x")
+    with zipfile.ZipFile(built(tmp_path / "dist", root)) as archive:
+        names = [name for name in archive.namelist() if name.startswith("src/procedo/")]
+    assert names == ["src/procedo/__init__.py", "src/procedo/core/x.sql"]
 
 
 def test_the_official_tool_accepts_it(bundle: Path, tmp_path: Path) -> None:
