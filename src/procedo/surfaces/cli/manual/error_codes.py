@@ -151,6 +151,7 @@ _ARGUMENTS: Final = _codes(
     ("not_json", (BadArgument, StoreError), "A value is no JSON (numbers are finite, keys are text)."),
     ("not_writable", BadArgument, "A file or folder cannot be written."),
     ("too_large", BadArgument, "A value, form or file is over its limit; nothing was cut."),
+    ("too_slow", BadArgument, "A form of the console did not come to its end in time."),
     ("unknown_resource", NotFound, "Nothing has that address."),
     ("other_procedure", BadArgument, "The run is one of another procedure."),
     ("unknown_verb", BadArgument, "There is no such verb."),
