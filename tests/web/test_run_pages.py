@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from procedo.core.access import Role
 from procedo.core.model import Scope
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.reach import Reach
-from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow
+from procedo.core.session import CallRow, Message, Outcome, SessionRow, Transcript, TurnRow
 from procedo.core.state import Status, Verdict
 from procedo.ports import Filter
 from procedo.runs import Snapshot, Surface
@@ -51,7 +52,7 @@ OUTER = {
 }
 EACH = {
     "SOP.toml": '[sop]\nname = "each"\ndescription = "One for each"\nexecution_mode = "auto"\n',
-    "SOP.md": '## Steps\n\n1. **Each** — Do {{item}}.\n   - for_each: {{inputs.kilns}}\n   - max_parallel: 2\n',
+    "SOP.md": "## Steps\n\n1. **Each** — Do {{item}}.\n   - for_each: {{inputs.kilns}}\n   - max_parallel: 2\n",
 }
 SOPS = {**ALL, "each": EACH, "keyed": KEYED, "outer": OUTER, "loop": LOOP}
 
@@ -389,6 +390,10 @@ async def test_tokens_cost_and_the_transcript_are_told_to_people_who_operate(wor
         ):
             assert told in page.text
         assert "sk-ours" not in page.html
+        assert 'class="card called"' in page.html
+        denied = [replace(call, outcome=Outcome.DENIED) for call in left.calls]
+        await works.app.store.write(lambda w: w.put_session(left.session, (), (), denied))
+        assert 'class="card called amiss"' in (await noor.get(f"{here}/transcripts/1.1")).html
         assert (await noor.get(f"{here}/transcripts/2.1")).status == 404
     for role in ("view", "approve"):
         async with works.somebody(await works.token("lin", role)) as lin:

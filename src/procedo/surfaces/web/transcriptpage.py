@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from procedo.core.session import CallRow, Transcript, TurnRow
+from procedo.core.session import CallRow, Outcome, Transcript, TurnRow
 from procedo.surfaces.redaction import masked, masked_text
 from procedo.surfaces.web.words import When, actor, cut, shown, when, written
 
@@ -17,7 +17,10 @@ _VERDICTS: Final = {"auto": "allowed by itself", "ask": "a person was asked", "d
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing in a session. `kind` is said, told or called; `left_off` characters of its text are not shown."""
+    """One thing in a session. `kind` is said, told or called; `left_off` characters of its text are not shown.
+
+    `amiss` when a call was refused, failed or broken off.
+    """
 
     kind: str
     title: str
@@ -26,6 +29,7 @@ class Entry:
     result: str
     left_off: int
     when: When
+    amiss: bool = False
 
 
 def transcript_page(transcript: Transcript, now: datetime) -> dict[str, Any]:
@@ -91,4 +95,5 @@ def _call(call: CallRow, at: When) -> Entry:
     facts += [f"{call.attempts} attempts"] if call.attempts > 1 else []
     text, left = cut(written(masked(call.arguments)), _LONGEST)
     result, more = cut(masked_text(written(call.full or call.text)), _LONGEST)
-    return Entry("called", f"Calls {shown(call.offered)}", ", ".join(facts), text, result, left + more, at)
+    amiss = call.outcome not in (None, Outcome.SUCCESS)
+    return Entry("called", f"Calls {shown(call.offered)}", ", ".join(facts), text, result, left + more, at, amiss)
