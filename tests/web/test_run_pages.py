@@ -545,6 +545,21 @@ async def test_what_a_run_does_not_take_now_is_refused_clearly(works: Office, ve
     assert (await works.app.runs.look(run.run.id)).run.revision == run.run.revision
 
 
+@pytest.mark.parametrize("verb", ["pause", "cancel"])
+async def test_a_form_that_is_sent_twice_leads_to_the_run_and_another_one_is_refused(works: Office, verb: str) -> None:
+    run = await plain(works)
+    here = f"/runs/{run.run.id}"
+    async with works.operator() as ida:
+        form = {**(await ida.get(f"{here}/{verb}")).form(f"{here}/{verb}"), "reason": "the kiln\r\nis cold "}
+        first = await ida.post(f"{here}/{verb}", form)
+        revision = (await works.app.runs.look(run.run.id)).run.revision
+        again = await ida.post(f"{here}/{verb}", form)
+        assert [(page.path, page.status) for page in (first, again)] == [(here, 200)] * 2
+        assert (await ida.post(f"{here}/{verb}", {**form, "reason": "another"})).status == 409
+        assert (await ida.post(f"{here}/{verb}", {**form, "form_token": "x"})).status == 403
+    assert (await works.app.runs.look(run.run.id)).run.revision == revision
+
+
 async def test_nothing_more_is_done_to_a_run_that_has_ended_meanwhile(works: Office) -> None:
     run = await plain(works)
     here = f"/runs/{run.run.id}/cancel"

@@ -6,14 +6,14 @@ from typing import Final
 
 from procedo.core import messages as m
 from procedo.core.access import Role
-from procedo.core.state import Phase, Status
+from procedo.core.state import Phase, Run, Status
 from procedo.errors import BadArgument, Refused
 from procedo.runs import History, Runs, Snapshot, Surface
 from procedo.surfaces.redaction import masked_text
 from procedo.surfaces.web.logins import Visitor
 from procedo.surfaces.web.words import shown
 
-__all__ = ["Control", "control", "controls", "perform"]
+__all__ = ["Control", "control", "controls", "perform", "taken"]
 
 _LONGEST_REASON: Final = 4_000
 
@@ -111,9 +111,26 @@ def _retry(snapshot: Snapshot, number: int, follows: str) -> Control:
     return Control("retry", f"Retry step {number}", f"Retry step {number}, {title}?", follows, look="main", step=number)
 
 
+def _reason(form: Mapping[str, str]) -> str:
+    return form.get("reason", "").replace("\r\n", "\n").strip()
+
+
+def taken(run: Run, visitor: Visitor, verb: str, form: Mapping[str, str]) -> bool:
+    """True when this very form was taken already: a button that is pressed twice is no mistake."""
+    me, reason = visitor.access.principal, _reason(form)
+    match verb:
+        case "cancel":
+            end = run.end
+            return end is not None and end.status is Status.CANCELLED and (end.by, end.reason) == (str(me), reason)
+        case "pause":
+            return run.pause is not None and (run.pause.by, run.pause.reason) == (me.key, reason)
+        case _:
+            return False
+
+
 async def perform(chosen: Control, runs: Runs, run_id: str, surface: Surface, form: Mapping[str, str]) -> Snapshot:
     """Do it. Raises `BadArgument` when a reason is missing, and whatever the run refuses with."""
-    reason = form.get("reason", "").replace("\r\n", "\n").strip()
+    reason = _reason(form)
     if chosen.must and not reason:
         raise BadArgument("missing_reason", "Say why: the reason is kept in the record, and everybody reads it.")
     if len(reason) > _LONGEST_REASON:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from procedo.core.access import Role
 from procedo.core.model import Json
 from procedo.core.state import Status
 from procedo.errors import BadArgument, InvalidSop, NotFound, Refused
@@ -17,7 +18,7 @@ from procedo.surfaces.web.form import number_in, read_form
 from procedo.surfaces.web.frame import Frame
 from procedo.surfaces.web.logins import Visitor
 from procedo.surfaces.web.pages import status_of
-from procedo.surfaces.web.runcontrols import Control, control, perform
+from procedo.surfaces.web.runcontrols import Control, control, perform, taken
 from procedo.surfaces.web.runlist import LOOKED, Query, entry, find, list_version
 from procedo.surfaces.web.runpage import reads_transcripts, run_page, run_version
 from procedo.surfaces.web.standing import status_words
@@ -170,6 +171,9 @@ class _RunPages:
         form = await read_form(request, _SMALL)
         if not visitor.sent(form.get("form_token", "")):
             return self._frame.not_yours(visitor, f"/runs/{run_id}", "Look at the run")
+        verb, run = request.url.path.rpartition("/")[2], (await self._history(request, visitor)).snapshot.run
+        if visitor.access.may(Role.OPERATE) and taken(run, visitor, verb, form):
+            return RedirectResponse(f"/runs/{run_id}", 303)
         chosen = await self._chosen(request, visitor)
         runs, surface = self._frame.runs(visitor), self._frame.surface(visitor)
         try:
