@@ -36,6 +36,7 @@ from procedo.sopfile import Surroundings
 from procedo.sopfile.library import Library
 from procedo.statefile import StateFiles
 from procedo.stores.codec import decode_event
+from procedo.stores.connection import SCHEMA_VERSION, stored_version
 from procedo.stores.embedded import Embedded
 from procedo.stores.sqlite import SqliteStore
 from procedo.telemetry.lines import SERVER_ENDED
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from procedo.agents.registry import Registry
     from procedo.sessions import Sessions
 
-__all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app", "surroundings"]
+__all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app", "store_versions", "surroundings"]
 
 STORE_FILE = "procedo.db"
 
@@ -181,6 +182,11 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids, telemetry
         runs_of=lambda caller: over(OwnStore(store, caller)),
         telemetry=telemetry,
     )
+
+
+def store_versions(settings: Settings) -> tuple[int | None, int]:
+    """The schema version that lies there (None: none that can be read), and that of this program. Changes nothing."""
+    return stored_version(settings.data_dir / STORE_FILE), SCHEMA_VERSION
 
 
 @asynccontextmanager

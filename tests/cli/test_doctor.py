@@ -5,6 +5,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from procedo.app import open_app
 from procedo.config import load
 from procedo.core.access import Role
 from procedo.core.principal import Principal, PrincipalKind, Source
+from procedo.stores.connection import SCHEMA_VERSION
 from procedo.surfaces.cli.examination.finding import Finding
 from procedo.surfaces.cli.examination.finding import told as looked
 from procedo.surfaces.cli.examination.machine import clock
@@ -235,6 +237,27 @@ def test_a_store_of_a_newer_program_is_a_problem_and_left_alone(kiln: Workspace)
     (store,) = [one for one in findings(kiln, 1) if one["about"] == "store"]
     assert "has schema version 999" in store["found"]
     assert store["hint"] == "A newer procedo wrote it: update this one."
+
+
+def test_a_store_of_an_earlier_version_is_told_and_not_brought_up_to_date(kiln: Workspace) -> None:
+    kiln.json("start", "kiln-firing")
+    file = kiln.root / ".procedo" / "procedo.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = file.read_bytes()
+    ((state, said),) = about(findings(kiln, 0), "store")
+    assert (state, f"has schema version {SCHEMA_VERSION - 1}" in said) == ("warning", True)
+    assert file.read_bytes() == before
+
+
+def test_no_store_is_made_where_its_folder_is_empty(kiln: Workspace) -> None:
+    (folder := kiln.root / ".procedo").mkdir()
+    assert about(findings(kiln, 0), "store") == [("ok", f"none yet; the first run makes it in {folder}")]
+    assert list(folder.iterdir()) == []
+    (file := folder / "procedo.db").touch(0o600)
+    assert about(findings(kiln, 0), "store") == [("ok", "empty; the first run fills it")]
+    assert file.stat().st_size == 0
 
 
 def test_what_stands_where_the_store_should_is_a_problem(kiln: Workspace) -> None:

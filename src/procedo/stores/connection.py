@@ -5,12 +5,22 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from procedo.errors import StoreError
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Connect", "immediate", "migrations", "open_connection", "store_error"]
+__all__ = [
+    "APPLICATION_ID",
+    "SCHEMA_VERSION",
+    "Connect",
+    "immediate",
+    "migrations",
+    "open_connection",
+    "store_error",
+    "stored_version",
+]
 
 APPLICATION_ID: Final = 0x70726364
 """`prcd`, in the file's header: a file of anybody else is never written to."""
@@ -205,6 +215,15 @@ def open_connection(
             ) from error
         raise
     return connection
+
+
+def stored_version(path: Path) -> int | None:
+    """The schema version of a store as it lies there, which changes nothing. None: unreadable, or none of ours."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
+            return _check_owner(connection, path)
+    except (sqlite3.Error, StoreError):
+        return None
 
 
 def _check_writable(connection: sqlite3.Connection, path: Path, patience_s: float) -> None:

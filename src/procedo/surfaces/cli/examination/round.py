@@ -42,6 +42,9 @@ async def _contents(call: Call, settings: "Settings", *, there: bool) -> Content
     if not there:
         return Contents([Finding("store", OK, f"none yet; the first run makes it in {settings.data_dir}")])
     try:
+        older = list(store.older(settings))
+        if older:
+            return Contents(older)
         return await store.contents(call)
     except ProcedoError as error:
         return Contents([Finding("store", PROBLEM, error.message, error.hint)])
@@ -101,5 +104,5 @@ def examine(call: Call, say: Callable[[str], None]) -> list[Finding]:
     if configuration[0].state == OK:
         settings = load(root)
         findings += _of_settings(call, settings)
-        findings += anyio.run(_tried, call, settings, seen, say, settings.data_dir.exists())
+        findings += anyio.run(_tried, call, settings, seen, say, store.there(settings.data_dir))
     return findings + last

@@ -18,11 +18,12 @@ from procedo.surfaces.cli.output import duration
 
 if TYPE_CHECKING:
     from procedo.app import App
+    from procedo.config import Settings
     from procedo.core.access import Token
     from procedo.core.notice import Telling
     from procedo.ports import Reader
 
-__all__ = ["Contents", "contents", "place"]
+__all__ = ["Contents", "contents", "older", "place", "there"]
 
 _IDLE: Final = timedelta(seconds=30)
 """How long work may wait before it is said that nobody does it."""
@@ -101,6 +102,25 @@ def _status(path: Path) -> os.stat_result | None:
         return path.stat()
     except FileNotFoundError:
         return None
+
+
+def there(data_dir: Path) -> bool:
+    """True when opening the store would make no new one. A folder that is none is for the opening to tell."""
+    from procedo.app import STORE_FILE
+
+    return (data_dir / STORE_FILE).exists() or (data_dir.exists() and not data_dir.is_dir())
+
+
+def older(settings: "Settings") -> Iterator[Finding]:
+    """A store that is empty or of an earlier version, which is not opened here: that would bring it up to date."""
+    from procedo.app import store_versions
+
+    lies, known = store_versions(settings)
+    if lies == 0:
+        yield Finding("store", OK, "empty; the first run fills it")
+    elif lies is not None and lies < known:
+        found = f"the store has schema version {lies}, and this procedo brings it to {known} when it starts"
+        yield Finding("store", WARNING, found, "End servers of an earlier version first: they cannot read it then.")
 
 
 async def contents(call: Call) -> Contents:
