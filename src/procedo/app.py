@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from procedo.agents.registry import Registry
     from procedo.sessions import Sessions
 
-__all__ = ["App", "RandomIds", "SystemClock", "assemble", "open_app", "store_versions", "surroundings"]
+__all__ = ["STORE_FILE", "App", "RandomIds", "SystemClock", "assemble", "open_app", "store_versions", "surroundings"]
 
 STORE_FILE = "procedo.db"
 
