@@ -21,8 +21,11 @@ EXITS: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 
+_JOINT: Final = "\N{NO-BREAK SPACE}"
+
 
 def exits_text() -> str:
     """All of them in a few lines, for `--help`."""
-    told = ", ".join(f"{code} {meaning}" for code, meaning in EXITS.items())
-    return textwrap.fill(f"exit codes: {told}", width=106, subsequent_indent=" " * 12)
+    # No line ends between a code and what it says.
+    told = ", ".join(f"{code}{_JOINT}{meaning}" for code, meaning in EXITS.items())
+    return textwrap.fill(f"exit codes: {told}", width=106, subsequent_indent=" " * 12).replace(_JOINT, " ")
