@@ -39,7 +39,7 @@ USUAL = {
 
 @pytest.mark.parametrize("platform", USUAL)
 def test_the_file_of_each_host(platform: str) -> None:
-    around = Surroundings({"HOME": HOME, "USERPROFILE": HOME}, Path("/work"), platform)
+    around = Surroundings({"HOME": HOME, "USERPROFILE": HOME}, Path("/srv"), platform)
     found = {name: host_file(HOSTS[name], Scope.USER, around) for name in USUAL[platform]}
     assert found == {name: Path(HOME, place) for name, place in USUAL[platform].items()}
 
@@ -49,7 +49,7 @@ def test_the_file_of_each_host(platform: str) -> None:
     [
         ("claude-code", "linux", {"CLAUDE_CONFIG_DIR": "/etc/cc"}, "/etc/cc/.claude.json"),
         ("claude-code", "linux", {"CLAUDE_CONFIG_DIR": "  "}, "/home/ann/.claude.json"),
-        ("claude-code", "linux", {"CLAUDE_CONFIG_DIR": "cc"}, "/work/cc/.claude.json"),
+        ("claude-code", "linux", {"CLAUDE_CONFIG_DIR": "cc"}, "/srv/cc/.claude.json"),
         ("codex", "linux", {"CODEX_HOME": "/cx"}, "/cx/config.toml"),
         ("gemini", "linux", {"GEMINI_CLI_HOME": "/g"}, "/g/.gemini/settings.json"),
         ("zed", "linux", {"XDG_CONFIG_HOME": "/x"}, "/x/zed/settings.json"),
@@ -63,12 +63,12 @@ def test_the_file_of_each_host(platform: str) -> None:
 def test_variables_that_move_a_host_are_heard(
     host: str, platform: str, variables: dict[str, str], expected: str
 ) -> None:
-    around = Surroundings({"HOME": HOME, "USERPROFILE": HOME, **variables}, Path("/work"), platform)
+    around = Surroundings({"HOME": HOME, "USERPROFILE": HOME, **variables}, Path("/srv"), platform)
     assert host_file(HOSTS[host], Scope.USER, around) == Path(expected)
 
 
 def test_the_app_of_the_store_is_found_where_it_was_installed_alone(tmp_path: Path) -> None:
-    around = Surroundings({"USERPROFILE": HOME, "LOCALAPPDATA": str(tmp_path)}, Path("/work"), "win32")
+    around = Surroundings({"USERPROFILE": HOME, "LOCALAPPDATA": str(tmp_path)}, Path("/srv"), "win32")
     host = HOSTS["claude-desktop"]
     assert host_file(host, Scope.USER, around) == Path(HOME, "AppData/Roaming/Claude/claude_desktop_config.json")
     folder = tmp_path / "Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude"
@@ -77,7 +77,7 @@ def test_the_app_of_the_store_is_found_where_it_was_installed_alone(tmp_path: Pa
 
 
 def test_projects_have_their_file_in_the_present_folder() -> None:
-    around = Surroundings({"HOME": HOME}, Path("/work/shop"), "linux")
+    around = Surroundings({"HOME": HOME}, Path("/srv/shop"), "linux")
     places = {name: host.project for name, host in HOSTS.items() if Scope.PROJECT in host.scopes}
     assert places == {
         "claude-code": ".mcp.json",
@@ -87,7 +87,7 @@ def test_projects_have_their_file_in_the_present_folder() -> None:
         "codex": ".codex/config.toml",
         "gemini": ".gemini/settings.json",
     }
-    assert host_file(HOSTS["cursor"], Scope.PROJECT, around) == Path("/work/shop/.cursor/mcp.json")
+    assert host_file(HOSTS["cursor"], Scope.PROJECT, around) == Path("/srv/shop/.cursor/mcp.json")
 
 
 @pytest.mark.parametrize(
