@@ -5,6 +5,7 @@ absent, with the same words as for one that never existed, and a verb that is ad
 Admission counts every run, and names those that the caller sees.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -39,8 +40,8 @@ PASSED_ON: Final = frozenset(
 """What shows nothing of a run that the caller does not hold already. Anything not named here is absent."""
 
 
-class SeenRuns:
-    """A reader or writer in which only the runs exist that `_mine` knows."""
+class SeenRuns(ABC):
+    """A reader or writer in which only the runs exist that `_mine` knows. There is no run by omission."""
 
     def __init__(self, inner: Reader | Writer) -> None:
         self._inner = inner
@@ -51,9 +52,9 @@ class SeenRuns:
             return getattr(self._inner, name)
         raise AttributeError(f"{name} is not for one caller")
 
+    @abstractmethod
     def _mine(self, run: Run) -> bool:
-        """True for a run that exists here. There is no run by omission."""
-        raise NotImplementedError
+        """True for a run that exists here."""
 
     def _has(self, run_id: str) -> bool:
         return self.run(run_id) is not None
@@ -99,13 +100,13 @@ class SeenRuns:
         """See `Reader.sessions`."""
         return self._inner.sessions(run_id) if self._has(run_id) else ()
 
+    @abstractmethod
     def runs(self, wanted: Filter) -> tuple[Summary, ...]:
         """See `Reader.runs`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def counts(self, sop: str | None = None) -> Mapping[Status, int]:
         """See `Reader.counts`."""
-        raise NotImplementedError
 
     def load(self, sop: str, key: str | None, window_start: datetime | None) -> Load:
         """See `Reader.load`. It counts everybody's runs, and marks those of others as `foreign`."""
