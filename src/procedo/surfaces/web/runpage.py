@@ -116,33 +116,31 @@ def run_page(
     }
 
 
-def _open_gate(snapshot: Snapshot, gate: Gate, now: datetime) -> dict[str, Any]:
+def _gate(gate: Gate, now: datetime) -> dict[str, Any]:
+    """What is told of a gate, open or decided."""
     return {
         "id": gate.id,
         "code": gate.code,
         "kind": KINDS[gate.kind],
         "step": gate.step,
         "asks": shown(what_is_asked(gate)),
-        "who": shown(may_decide(snapshot.policies.get(gate.id), gate)),
-        "waiting": when(gate.waiting_since, now),
-        "due": None if gate.due_at is None else when(gate.due_at, now),
-        "votes": _votes(gate, now),
+        "votes": [(shown(str(vote.principal)), str(vote.verdict), when(vote.at, now)) for vote in gate.votes],
     }
 
 
-def _votes(gate: Gate, now: datetime) -> list[tuple[str, str, Any]]:
-    return [(shown(str(vote.principal)), str(vote.verdict), when(vote.at, now)) for vote in gate.votes]
+def _open_gate(snapshot: Snapshot, gate: Gate, now: datetime) -> dict[str, Any]:
+    return {
+        **_gate(gate, now),
+        "who": shown(may_decide(snapshot.policies.get(gate.id), gate)),
+        "waiting": when(gate.waiting_since, now),
+        "due": None if gate.due_at is None else when(gate.due_at, now),
+    }
 
 
 def _decision(gate: Gate, visitor: Visitor, now: datetime) -> dict[str, Any]:
     return {
-        "id": gate.id,
-        "code": gate.code,
-        "kind": KINDS[gate.kind],
-        "step": gate.step,
-        "asks": shown(what_is_asked(gate)),
+        **_gate(gate, now),
         "outcome": gate_outcome(gate, visitor, now),
-        "votes": _votes(gate, now),
     }
 
 
