@@ -1,14 +1,12 @@
 import json
-import os
-import pwd
 import re
 from typing import Any
 
 import pytest
 from commands import Workspace
 from host import report
+from siege import ME
 
-ME = pwd.getpwuid(os.getuid()).pw_name
 MY_RECORD = f"{ME} (human, cli)"
 DRAFT = """\
 1. **Draft** — Write the answer.

@@ -1,19 +1,16 @@
 """Everything that a person can do at a gate from the terminal: look, revise, take back, break the glass."""
 
-import os
-import pwd
 import re
 from typing import Any
 
 import pytest
 from commands import Workspace
 from host import report
-from siege import token
+from siege import ME, token
 
 from procedo.core.access import Role
 from procedo.core.principal import PrincipalKind
 
-ME = pwd.getpwuid(os.getuid()).pw_name
 MY_RECORD = f"{ME} (human, cli)"
 DRAFT = """\
 1. **Draft** — Write the answer.

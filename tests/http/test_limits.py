@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_server import Served, served
+from http_server import TOOLS, Served, served
 from mcp import MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 from mcp_host import ALL, ERAS, Host, only
@@ -29,15 +29,6 @@ async def kiln(server: Served, era: str) -> Any:
     """A run of ida's beyond the limits, at its gate."""
     async with server.host(era, await server.token("ida", "operate", "approve")) as host:
         return await host.call("sop_start", name="kiln-firing", idempotency_key="once")
-
-
-TOOLS: dict[str, Any] = {
-    "sop_advance": lambda run: {"run_id": run, "execution_id": "1.1", "status": "completed"},
-    "sop_approve": lambda run: {"gate_id": f"{run}.g1", "decision": "approve"},
-    "sop_resume": lambda run: {"run_id": run},
-    "sop_status": lambda run: {"run_id": run},
-    "sop_cancel": lambda run: {"run_id": run, "reason": "why not"},
-}
 
 
 @eras

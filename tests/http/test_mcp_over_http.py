@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_server import Served, bearer, reserved, served
+from http_server import TOOLS, Served, bearer, reserved, served
 from mcp import MCPError
 from mcp.types import ResourceTemplateReference
 from mcp_host import ERAS, FixedClock, User, only, says, workspace
@@ -34,15 +34,6 @@ async def test_a_procedure_runs_to_its_end_over_http(server: Served, era: str) -
     assert (view["status"], view["output"]) == ("completed", 3)
     run = (await server.app.runs.look(view["run_id"])).run
     assert (run.starter.source, run.starter.subject, run.starter.kind) == ("http", "ida", "agent")
-
-
-TOOLS: dict[str, Any] = {
-    "sop_advance": lambda run: {"run_id": run, "execution_id": "1.1", "status": "completed"},
-    "sop_approve": lambda run: {"gate_id": f"{run}.g1", "decision": "approve"},
-    "sop_resume": lambda run: {"run_id": run},
-    "sop_status": lambda run: {"run_id": run},
-    "sop_cancel": lambda run: {"run_id": run, "reason": "why not"},
-}
 
 
 @eras

@@ -46,6 +46,13 @@ def told(made: "subprocess.Popen[str]") -> dict[str, str]:
     return answer
 
 
+def at_once(*, gate: str, **people: "subprocess.Popen[str]") -> dict[str, dict[str, str]]:
+    """What each of them is told, when all answer before anybody is."""
+    for one in people.values():
+        ask(one, gate)
+    return {name: told(one) for name, one in people.items()}
+
+
 async def waiting(shop: Shop) -> list[tuple[str, str]]:
     """Runs that wait, each with its gate."""
     async with shop.opened() as app:
@@ -72,9 +79,7 @@ async def test_of_two_different_answers_one_counts_and_the_other_conflicts_namin
     runs = await waiting(shop)
     with person(shop.root, "ida", "approve") as ida, person(shop.root, "noor", "deny") as noor:
         for run_id, gate_id in runs:
-            for one in (ida, noor):
-                ask(one, gate_id)
-            answers = {"ida": told(ida), "noor": told(noor)}
+            answers = at_once(ida=ida, noor=noor, gate=gate_id)
             codes = {name: answer["code"] for name, answer in answers.items()}
             assert sorted(codes.values()) == ["already_decided", "decided"], answers
             winner, loser = sorted(codes, key=lambda name: codes[name] != "decided")
@@ -91,9 +96,7 @@ async def test_of_two_equal_answers_one_counts_and_the_other_is_told_who_gave_it
     runs = await waiting(shop)
     with person(shop.root, "ida", "approve") as ida, person(shop.root, "noor", "approve") as noor:
         for run_id, gate_id in runs:
-            for one in (ida, noor):
-                ask(one, gate_id)
-            answers = {"ida": told(ida), "noor": told(noor)}
+            answers = at_once(ida=ida, noor=noor, gate=gate_id)
             codes = {name: answer["code"] for name, answer in answers.items()}
             assert sorted(codes.values()) == ["decided", "replayed"], answers
             winner, loser = sorted(codes, key=lambda name: codes[name])

@@ -23,10 +23,18 @@ from procedo.surfaces.http.addresses import Addresses, listen
 from procedo.surfaces.http.serving import build, http_server
 from procedo.surfaces.web.code import TerminalCode
 
-__all__ = ["Served", "reserved", "served"]
+__all__ = ["TOOLS", "Served", "reserved", "served"]
 
 MAKER = Principal(Source.CLI, "root", PrincipalKind.HUMAN)
 BOUND_S = 60.0
+TOOLS: dict[str, Any] = {
+    "sop_advance": lambda run: {"run_id": run, "execution_id": "1.1", "status": "completed"},
+    "sop_approve": lambda run: {"gate_id": f"{run}.g1", "decision": "approve"},
+    "sop_resume": lambda run: {"run_id": run},
+    "sop_status": lambda run: {"run_id": run},
+    "sop_cancel": lambda run: {"run_id": run, "reason": "why not"},
+}
+"""What each tool that is about a run takes, made of the run's id."""
 
 
 @dataclass

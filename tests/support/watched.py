@@ -110,12 +110,12 @@ class Hosted:
 
 
 @contextmanager
-def hosting(place: Workspace, **environ: str) -> Iterator[Hosted]:
-    """`procedo serve` as a real process, greeted in the older revision."""
+def _running(place: Workspace, words: list[str], pipe: int, environ: dict[str, str]) -> Iterator[Hosted]:
+    """`procedo serve` as a real process, listened to until it is killed; `pipe` is what its host's two ends are."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "procedo", "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", "procedo", "serve", *words],
+        stdin=pipe,
+        stdout=pipe,
         stderr=subprocess.PIPE,
         text=True,
         cwd=place.root,
@@ -123,22 +123,29 @@ def hosting(place: Workspace, **environ: str) -> Iterator[Hosted]:
         start_new_session=True,
     )
     hosted = Hosted(process)
-    listening = threading.Thread(target=hosted._listen, daemon=True)
+    hearing = threading.Thread(target=hosted._listen, daemon=True)
     guard = threading.Timer(2 * BOUND_S, process.kill)
     try:
-        listening.start()
+        hearing.start()
         guard.start()
-        say(process, HELLO, READY)
-        answer(process, 1)
         yield hosted
     finally:
         guard.cancel()
         process.kill()
         process.wait(BOUND_S)
-        listening.join(BOUND_S)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+        hearing.join(BOUND_S)
+        for end in (process.stdin, process.stdout, process.stderr):
+            if end is not None:
+                end.close()
+
+
+@contextmanager
+def hosting(place: Workspace, **environ: str) -> Iterator[Hosted]:
+    """`procedo serve` as a real process, greeted in the older revision."""
+    with _running(place, [], subprocess.PIPE, environ) as hosted:
+        say(hosted.process, HELLO, READY)
+        answer(hosted.process, 1)
+        yield hosted
 
 
 @dataclass
@@ -189,29 +196,7 @@ class Listening:
 @contextmanager
 def listening(place: Workspace, *words: str, **environ: str) -> Iterator[Listening]:
     """`procedo serve --http` as a real process at a free port."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "procedo", "serve", "--http", "--port", "0", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=place.root,
-        env=place.environment(**environ),
-        start_new_session=True,
-    )
-    hosted = Hosted(process)
-    hearing = threading.Thread(target=hosted._listen, daemon=True)
-    guard = threading.Timer(2 * BOUND_S, process.kill)
-    try:
-        hearing.start()
-        guard.start()
+    with _running(place, ["--http", "--port", "0", *words], subprocess.DEVNULL, environ) as hosted:
         hosted.until("inbox at ")
         said = next(line for line in hosted.lines if "inbox at " in line)
-        yield Listening(process, said.rpartition("inbox at ")[2].removesuffix("/inbox"), hosted.lines)
-    finally:
-        guard.cancel()
-        process.kill()
-        process.wait(BOUND_S)
-        hearing.join(BOUND_S)
-        assert process.stderr is not None
-        process.stderr.close()
+        yield Listening(hosted.process, said.rpartition("inbox at ")[2].removesuffix("/inbox"), hosted.lines)
