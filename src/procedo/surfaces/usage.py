@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from procedo.core.session import SessionRow
+from procedo.core.session import SessionRow, TurnRow
 from procedo.surfaces.shapes import AgentUsage, UsageView
 
-__all__ = ["usage_text", "usage_view"]
+__all__ = ["turn_text", "usage_text", "usage_view"]
 
 
 def usage_view(sessions: Sequence[SessionRow]) -> UsageView:
@@ -58,3 +58,12 @@ def _line(name: str, view: AgentUsage | UsageView) -> str:
     unknown += [f"{view['unpriced']} of unknown cost"] if "unpriced" in view else []
     script = " (answers from a script, no model)" if view.get("scripted") else ""
     return f"{name} used {told}{''.join(f', and {text}' for text in unknown)}{script}."
+
+
+def turn_text(turn: TurnRow | None) -> str:
+    """Which model answered a turn, and what that took."""
+    if turn is None or not turn.answered:
+        return "no answer is kept"
+    tokens = "tokens unknown" if turn.input_tokens is None else f"{turn.input_tokens} in, {turn.output_tokens} out"
+    cost = "cost unknown" if turn.cost_usd is None else f"{turn.cost_usd} USD"
+    return f"{turn.model or turn.model_asked}, {tokens}, {cost}"

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from procedo.core.session import CallRow, SessionRow, Transcript, TurnRow
+from procedo.core.session import CallRow, SessionRow, Transcript
 from procedo.surfaces.cli.output import Output, pretty, visible
 from procedo.surfaces.redaction import masked, masked_text
+from procedo.surfaces.usage import turn_text
 
 __all__ = ["transcript_text"]
 
@@ -44,21 +45,13 @@ def _request(data: Any, *, first: bool, out: Output) -> None:
 
 def _response(data: Any, transcript: Transcript, turn: int, out: Output) -> None:
     found = next((one for one in transcript.turns if one.turn == turn), None)
-    out.line(f"  {out.style('bold', f'turn {turn}')}  {_turn(found)}")
+    out.line(f"  {out.style('bold', f'turn {turn}')}  {turn_text(found)}")
     for part in data.get("parts", ()):
         if part.get("part_kind") == "text" and part.get("content"):
             _quoted("says", str(part["content"]), out)
     for call in transcript.calls:
         if call.turn == turn:
             _call(call, out)
-
-
-def _turn(turn: TurnRow | None) -> str:
-    if turn is None or not turn.answered:
-        return "no answer is kept"
-    tokens = "tokens unknown" if turn.input_tokens is None else f"{turn.input_tokens} in, {turn.output_tokens} out"
-    cost = "cost unknown" if turn.cost_usd is None else f"{turn.cost_usd} USD"
-    return f"{turn.model or turn.model_asked}, {tokens}, {cost}"
 
 
 def _call(call: CallRow, out: Output) -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from procedo.core.session import CallRow, Outcome, Transcript, TurnRow
+from procedo.core.session import CallRow, Outcome, Transcript
 from procedo.surfaces.redaction import masked, masked_text
+from procedo.surfaces.usage import turn_text
 from procedo.surfaces.web.words import When, actor, cut, shown, when, written
 
 __all__ = ["Entry", "transcript_page"]
@@ -69,18 +70,10 @@ def _entries(transcript: Transcript, now: datetime) -> Iterator[Entry]:
                     yield _said("told", "The step" if first else "procedo", "", part.get("content"), at)
             continue
         number = (message.seq + 1) // 2
-        facts = _turn(turns.get(number))
+        facts = shown(turn_text(turns.get(number)))
         texts = [part["content"] for part in data.get("parts", ()) if part.get("part_kind") == "text"]
         yield _said("said", f"Turn {number}", facts, "\n".join(map(str, texts)), at)
         yield from (_call(call, when(call.at, now)) for call in transcript.calls if call.turn == number)
-
-
-def _turn(turn: TurnRow | None) -> str:
-    if turn is None or not turn.answered:
-        return "no answer is kept"
-    tokens = "tokens unknown" if turn.input_tokens is None else f"{turn.input_tokens} in, {turn.output_tokens} out"
-    cost = "cost unknown" if turn.cost_usd is None else f"{turn.cost_usd} USD"
-    return f"{shown(turn.model or turn.model_asked)}, {tokens}, {cost}"
 
 
 def _said(kind: str, title: str, facts: str, value: Any, at: When) -> Entry:
