@@ -177,10 +177,8 @@ def test_what_goes_wrong_is_marked_with_its_code_and_without_its_words(tmp_path:
     with Collector() as collector:
         place = furnish(tmp_path, telemetry(collector), script=script)
         with hosting(place, **SOON) as host:
-            host.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)
-            assert "[not_open]" in host.call(
-                "sop_advance", run_id=run_of(host.lines), execution_id="9.1", status="failed"
-            )
+            run_id = host.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)["run_id"]
+            assert "[not_open]" in host.call("sop_advance", run_id=run_id, execution_id="9.1", status="failed")
             host.end()
     tool, session = the(collector, "execute_tool file_read"), the(collector, "invoke_agent reviewer")
     assert (tool.failed, tool.attributes["procedo.outcome"], tool.attributes["error.type"]) == (
@@ -192,10 +190,6 @@ def test_what_goes_wrong_is_marked_with_its_code_and_without_its_words(tmp_path:
     refused = the(collector, "tools/call sop_advance")
     assert (refused.failed, refused.attributes["error.type"]) == (True, "tool_error")
     assert {(span.message, span.events) for span in collector.spans} == {("", 0)}
-
-
-def run_of(lines: list[str]) -> str:
-    return next(word[4:] for line in lines for word in line.split() if word.startswith("run=run-"))
 
 
 def test_whatever_a_library_puts_into_a_span_leaves_without_words_and_credentials() -> None:
