@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from agent_workspace import assemble, bundle, offered, open_tools, refused, server, toml, workspace
+from anyio.streams.buffered import BufferedByteReceiveStream
 from web_tool_server import web_tool_server
 
 from procedo.agents.contract import Contract
@@ -265,7 +266,7 @@ anyio.run(main)
     async with await anyio.open_process(words, env=environ, stderr=None) as parent:
         assert parent.stdout is not None
         with anyio.fail_after(300):
-            assert await parent.stdout.receive() == b"there\n"
+            assert await BufferedByteReceiveStream(parent.stdout).receive_until(b"\n", 100) == b"there"
         pid = int(sign.read_text())
         assert _alive(pid)
         parent.kill()

@@ -198,16 +198,16 @@ class Reader:
             words += ["--port", "0"]
         server = Piped(words, cwd=self.folder, environ=self._here.environment())
         self.beside.append(server)
-        said = ""
+        heard = b""
         deadline = time.monotonic() + LIMIT_S
-        while "login code" not in said:
-            assert time.monotonic() < deadline, said
+        while not (codes := re.findall(rb"login code ([A-Z0-9-]+).*\n", heard)):
+            assert time.monotonic() < deadline, heard
             if select.select([server.stderr], [], [], 1)[0]:
-                heard = os.read(server.stderr.fileno(), 65536).decode()
-                assert heard, f"{command} ended:\n{said}"
-                said += heard
-        self.codes += re.findall(r"login code ([A-Z0-9-]+)", said)
-        return said
+                more = os.read(server.stderr.fileno(), 65536)
+                assert more, f"{command} ended:\n{heard.decode()}"
+                heard += more
+        self.codes += [code.decode() for code in codes]
+        return heard.decode()
 
     def _end(self, server: Piped) -> None:
         if server.poll() is None:
