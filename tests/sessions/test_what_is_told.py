@@ -92,11 +92,11 @@ def test_a_person_reads_cost_and_transcript_at_the_terminal(bench: Bench) -> Non
         )
     shown = workspace.run("show", run_id, "--step", "1").out
     for part in (
-        "1.1  agent reviewer, completed; for host, started by human:cli:",
+        "1.1  agent reviewer; completed; for host, started by human:cli:",
         "instructions | You review.",
         "| Procedure review, step 1 of 2: Review",
         "turn 1  scripted, 10 in, 2 out, 0 USD",
-        "call 1.0  file_read: success, ran by itself",
+        "call 1.0  file_read: success, allowed in advance",
         "call 1.1  shell: failed",
         "gave         | no such tool: 'shell'; available: file_read",
         "says         | it is \\x1b[31mfine",

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from procedo.core.session import SessionRow, TurnRow
+from procedo.core.session import SessionRow
 from procedo.surfaces.shapes import AgentUsage, UsageView
 
-__all__ = ["turn_text", "usage_text", "usage_view"]
+__all__ = ["spent", "usage_text", "usage_view"]
 
 
 def usage_view(sessions: Sequence[SessionRow]) -> UsageView:
@@ -53,17 +53,13 @@ def usage_text(view: UsageView) -> list[str]:
 
 
 def _line(name: str, view: AgentUsage | UsageView) -> str:
-    told = f"{view['input_tokens']} tokens in, {view['output_tokens']} out, {view['cost_usd']} USD"
-    unknown = [f"{view['unmeasured']} requests of unknown size"] if "unmeasured" in view else []
-    unknown += [f"{view['unpriced']} of unknown cost"] if "unpriced" in view else []
     script = " (answers from a script, no model)" if view.get("scripted") else ""
-    return f"{name} used {told}{''.join(f', and {text}' for text in unknown)}{script}."
+    return f"{name} used {', and '.join(spent(view))}{script}."
 
 
-def turn_text(turn: TurnRow | None) -> str:
-    """Which model answered a turn, and what that took."""
-    if turn is None or not turn.answered:
-        return "no answer is kept"
-    tokens = "tokens unknown" if turn.input_tokens is None else f"{turn.input_tokens} in, {turn.output_tokens} out"
-    cost = "cost unknown" if turn.cost_usd is None else f"{turn.cost_usd} USD"
-    return f"{turn.model or turn.model_asked}, {tokens}, {cost}"
+def spent(view: AgentUsage | UsageView) -> list[str]:
+    """The tokens and the cost that are known, and how many requests are not counted in them."""
+    told = [f"{view['input_tokens']:,} tokens in, {view['output_tokens']:,} out, {view['cost_usd']} USD"]
+    told += [f"{view['unmeasured']} requests of unknown size"] if "unmeasured" in view else []
+    told += [f"{view['unpriced']} of unknown cost"] if "unpriced" in view else []
+    return told

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from procedo.core.session import CallRow, SessionRow, Transcript
+from procedo.core.session import CallRow, Transcript
 from procedo.surfaces.cli.output import Output, pretty, visible
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.usage import turn_text
+from procedo.surfaces.transcripts import call_text, session_facts, turn_text
 
 __all__ = ["transcript_text"]
 
@@ -16,7 +16,7 @@ _WIDTH: Final = 4000
 def transcript_text(transcript: Transcript, out: Output) -> None:
     """Print one session for a person. Foreign text stays behind a bar, so that it cannot pose as ours."""
     row = transcript.session
-    out.line(f"{out.style('bold', row.execution_id)}  agent {row.agent}, {_facts(row)}")
+    out.line(f"{out.style('bold', row.execution_id)}  {'; '.join(session_facts(row, row.root))}")
     if row.reason:
         out.line(f"  {masked_text(row.reason)}")
     for message in transcript.messages:
@@ -24,15 +24,6 @@ def transcript_text(transcript: Transcript, out: Output) -> None:
             _request(message.data, first=message.seq == 1, out=out)
         else:
             _response(message.data, transcript, (message.seq + 1) // 2, out)
-
-
-def _facts(row: SessionRow) -> str:
-    told = [str(row.state), f"for {row.delegating}, started by {row.root}", f"{row.turns} turns, {row.calls} calls"]
-    told.append(f"{row.input_tokens} tokens in, {row.output_tokens} out, {row.cost_usd} USD")
-    told += [f"{row.unmeasured} requests of unknown size"] if row.unmeasured else []
-    told += [f"{row.unpriced} of unknown cost"] if row.unpriced else []
-    told += ["answers from a script, no model"] if row.scripted else []
-    return "; ".join(told)
 
 
 def _request(data: Any, *, first: bool, out: Output) -> None:
@@ -55,11 +46,7 @@ def _response(data: Any, transcript: Transcript, turn: int, out: Output) -> None
 
 
 def _call(call: CallRow, out: Output) -> None:
-    verdict = {"auto": "ran by itself", "ask": "was asked about", "deny": "is not allowed"}.get(call.verdict, "")
-    facts = [call.outcome.value if call.outcome is not None else call.state.value, *([verdict] if verdict else [])]
-    facts += ["arguments changed by a person"] if call.amended else []
-    facts += [f"{call.attempts} attempts"] if call.attempts > 1 else []
-    out.line(f"  {out.style('bold', f'call {call.key}')}  {visible(call.offered, lines=False)}: {', '.join(facts)}")
+    out.line(f"  {out.style('bold', f'call {call.key}')}  {visible(call.offered, lines=False)}: {call_text(call)}")
     _quoted("with", pretty(masked(call.arguments)), out)
     if call.text:
         _quoted("gave", call.full or call.text, out)

@@ -1,6 +1,6 @@
 """The steps of a run as its page shows them: each attempt, what it gave, what it cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -11,7 +11,7 @@ from procedo.core.state import Execution, Performer
 from procedo.runs import History
 from procedo.surfaces.graph import MARKS, StepMark
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.usage import usage_view
+from procedo.surfaces.usage import spent, usage_view
 from procedo.surfaces.web.words import Block, When, blocks, cut, shown, when
 
 __all__ = ["Attempt", "Preview", "preview", "steps", "usage"]
@@ -113,7 +113,7 @@ def _attempt(execution: Execution, session: SessionRow | None, now: datetime, *,
         reason="" if closing is None else shown(masked_text(closing.reason)),
         notes=() if closing is None else tuple(shown(masked_text(note)) for note in closing.notes),
         output=None if closing is None or closing.output is None else preview(masked(closing.output)),
-        spent="" if session is None else _spent([session]),
+        spent="" if session is None else "; ".join(spent(usage_view([session]))),
         transcript=transcripts and session is not None,
     )
 
@@ -126,14 +126,6 @@ def _took(seconds: float) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
     hours, rest = divmod(whole, 3600)
     return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min {rest % 60} s"
-
-
-def _spent(rows: Sequence[SessionRow]) -> str:
-    view = usage_view(rows)
-    told = f"{view['input_tokens']:,} tokens in, {view['output_tokens']:,} out, {view['cost_usd']} USD"
-    unknown = [f"{view['unmeasured']} requests of unknown size"] if "unmeasured" in view else []
-    unknown += [f"{view['unpriced']} of unknown cost"] if "unpriced" in view else []
-    return "; ".join([told, *unknown])
 
 
 def usage(sessions: Iterable[SessionRow]) -> list[dict[str, Any]]:

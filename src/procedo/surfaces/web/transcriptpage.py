@@ -7,13 +7,12 @@ from typing import Any, Final
 
 from procedo.core.session import CallRow, Outcome, Transcript
 from procedo.surfaces.redaction import masked, masked_text
-from procedo.surfaces.usage import turn_text
+from procedo.surfaces.transcripts import call_text, session_facts, turn_text
 from procedo.surfaces.web.words import When, actor, cut, shown, when, written
 
 __all__ = ["Entry", "transcript_page"]
 
 _LONGEST: Final = 8_000
-_VERDICTS: Final = {"auto": "allowed by itself", "ask": "a person was asked", "deny": "not allowed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +38,8 @@ def transcript_page(transcript: Transcript, now: datetime) -> dict[str, Any]:
     return {
         "session": {
             "execution": row.execution_id,
-            "agent": shown(row.agent),
-            "state": str(row.state),
+            "facts": [shown(fact) for fact in session_facts(row, actor(row.root))],
             "reason": shown(masked_text(row.reason)),
-            "delegating": shown(row.delegating),
-            "root": actor(row.root),
-            "turns": row.turns,
-            "calls": row.calls,
-            "input_tokens": row.input_tokens,
-            "output_tokens": row.output_tokens,
-            "cost_usd": row.cost_usd,
-            "unmeasured": row.unmeasured,
-            "unpriced": row.unpriced,
-            "scripted": row.scripted,
         },
         "entries": list(_entries(transcript, now)),
     }
@@ -82,11 +70,7 @@ def _said(kind: str, title: str, facts: str, value: Any, at: When) -> Entry:
 
 
 def _call(call: CallRow, at: When) -> Entry:
-    facts = [call.outcome.value if call.outcome is not None else call.state.value]
-    facts += [_VERDICTS[call.verdict]] if call.verdict in _VERDICTS else []
-    facts += ["arguments changed by a person"] if call.amended else []
-    facts += [f"{call.attempts} attempts"] if call.attempts > 1 else []
     text, left = cut(written(masked(call.arguments)), _LONGEST)
     result, more = cut(masked_text(written(call.full or call.text)), _LONGEST)
     amiss = call.outcome not in (None, Outcome.SUCCESS)
-    return Entry("called", f"Calls {shown(call.offered)}", ", ".join(facts), text, result, left + more, at, amiss)
+    return Entry("called", f"Calls {shown(call.offered)}", call_text(call), text, result, left + more, at, amiss)
