@@ -157,6 +157,11 @@ def test_a_cancelled_run_stays_cancelled_with_its_reason(workspace: Workspace) -
     again = workspace.run("cancel", run_id, "--reason", "again")
     assert again.code in {0, 3, 5}
     assert workspace.json("status", run_id)["actions"][0]["reason"] == "oven out of order"
+    for verb in ("status", "show"):
+        shown = workspace.run(verb, run_id).out.splitlines()
+        told = [line for line in shown if "oven out of order" in line]
+        assert [line.partition(" by ")[0] for line in told] == ["  cancelled"], shown
+        assert not any("failed" in line for line in shown)
 
 
 def test_a_failed_step_is_run_again_by_a_successor(workspace: Workspace) -> None:

@@ -116,7 +116,7 @@ def _ending(view: Any, output: Output) -> None:
         if action["action"] == "cancelled":
             verb = "denied" if action["denied"] else "cancelled"
             output.row(f"  {verb} by {action['by']}: {action['reason'] or '(no reason given)'}")
-    if view.get("failure"):
+    if view["status"] == "failed":
         output.row(f"  {output.style('red', 'failed')}: {view['failure']}")
     if view.get("output") is not None:
         output.line("  output")
