@@ -98,7 +98,6 @@ def run_page(
         "starter": actor(run.starter.key),
         "active": when(run.active_at, now),
         "ended": None if run.end is None else when(run.end.at, now),
-        "failure": shown(masked_text(run.end.reason)) if run.end is not None and run.end.reason else "",
         "controls": controls(history, visitor),
         "operates": visitor.access.may(Role.OPERATE),
         "picture": picture,
