@@ -16,7 +16,7 @@ __all__ = ["Answer", "Screen", "at_keyboard"]
 Answer: TypeAlias = str | Callable[[], str]
 """What is typed; a function is called when the question stands there, and may do something before it answers."""
 
-LIMIT_S: Final = 60.0
+LIMIT_S: Final = 240.0
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,16 @@ class Screen:
     piped: str = ""
 
 
-def _read(master: int) -> str:
+def _read(master: int) -> bytes:
     try:
-        return os.read(master, 65536).decode(errors="replace")
+        return os.read(master, 65536)
     except OSError:
-        return ""  # Linux tells the end of a pseudo-terminal by an error
+        return b""  # Linux tells the end of a pseudo-terminal by an error
+
+
+def _text(shown: bytes) -> str:
+    """What was shown, as a whole: what one look finds may end in the middle of a character or of a line's end."""
+    return shown.decode(errors="replace").replace("\r\n", "\n")
 
 
 def at_keyboard(
@@ -52,7 +57,7 @@ def at_keyboard(
     `ahead` is typed before the command can have asked anything.
     """
     master, slave = os.openpty()
-    shown, left = "", list(answers)
+    shown, left = b"", list(answers)
     deadline = time.monotonic() + LIMIT_S
     with tempfile.TemporaryFile() as keys, tempfile.TemporaryFile() as out:
         keys.write(stdin or b"")
@@ -63,17 +68,17 @@ def at_keyboard(
         try:
             with command:
                 while command.poll() is None:
-                    assert time.monotonic() < deadline, f"the command did not end; the terminal showed:\n{shown}"
+                    assert time.monotonic() < deadline, f"the command did not end; the terminal showed:\n{_text(shown)}"
                     if not select.select([master], [], [], 0.1)[0]:
                         continue
-                    shown += _read(master).replace("\r\n", "\n")
-                    if left and shown.count("[y/N]") > len(answers) - len(left):
+                    shown += _read(master)
+                    if left and shown.count(b"[y/N]") > len(answers) - len(left):
                         answer = left.pop(0)
                         os.write(master, f"{answer() if callable(answer) else answer}\n".encode())
-            while select.select([master], [], [], 0)[0] and (text := _read(master)):
-                shown += text.replace("\r\n", "\n")
+            while select.select([master], [], [], 0)[0] and (more := _read(master)):
+                shown += more
             out.seek(0)
-            return Screen(command.wait(0), shown, out.read().decode())
+            return Screen(command.wait(0), _text(shown), out.read().decode())
         finally:
             os.close(slave)
             os.close(master)
