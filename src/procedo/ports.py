@@ -237,6 +237,9 @@ class Reader(Protocol):
     def sessions(self, run_id: str) -> tuple[SessionRow, ...]:
         """The heads of all sessions of a run, oldest first."""
 
+    def used_in_tree(self, run_id: str) -> tuple[int, Decimal]:
+        """Tokens and USD of the sessions of a run, of every run above it, and of all that those have started."""
+
     def spent_since(self, agent: str, since: datetime) -> tuple[Decimal, int]:
         """What an agent's model turns have cost since then in USD, and how many of them have no known cost."""
 
@@ -315,7 +318,10 @@ class Writer(Reader, Protocol):
         """Give a job back until `due_at`; False when the claim is no longer the newest."""
 
     def prune(self, ended_before: datetime) -> int:
-        """Delete runs that ended before, with their records; returns how many."""
+        """Delete runs that ended before, with their records; returns how many.
+
+        A sub-run stays as long as a run above it: what it used counts there.
+        """
 
 
 class Store(Protocol):

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from commands import Workspace
-from host import report
+from host import report, waited
 
 STEPS = "1. **Only** — Do it.\n   - terminal: true\n"
 
@@ -163,6 +163,20 @@ def test_old_runs_are_deleted_and_live_ones_never(kiln: Workspace) -> None:
     assert (deleted.code, "1 runs deleted" in deleted.text) == (0, True)
     assert kiln.run("status", run_id).code == 4
     assert kiln.json("status", live)["status"] == "waiting_approval"
+
+
+def test_a_sub_run_is_deleted_with_the_run_above_it_and_not_before(workspace: Workspace) -> None:
+    workspace.simple("below", "1. **Nothing** — Nothing.\n   - kind: capability\n   - capability: noop\n")
+    workspace.simple("above", "1. **Below** — Do it.\n   - sop: below\n2. **Mine** — Do it.\n   - terminal: true\n")
+    above = workspace.json("start", "above")["run_id"]
+    waited(workspace.root, above)
+    (below,) = (one["run_id"] for one in workspace.json("status", "--all")["runs"] if one["run_id"] != above)
+    assert workspace.json("status", below)["status"] == "completed"
+    assert workspace.json("prune", "--older-than", "0s", "--dry-run")["runs"] == 0
+    report(workspace.root, above, "2.1", {"done": True})
+    assert workspace.json("prune", "--older-than", "0s", "--dry-run")["runs"] == 2
+    assert "2 runs deleted" in workspace.person("prune", "--older-than", "0s").text
+    assert (workspace.run("status", above).code, workspace.run("status", below).code) == (4, 4)
 
 
 def test_a_person_is_asked_before_runs_are_deleted(workspace: Workspace) -> None:

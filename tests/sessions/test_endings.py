@@ -201,8 +201,8 @@ LIMITS = [
     ("max_tokens_per_step = 19", "total_tokens 19 are exceeded (20)"),
     ("max_cost_per_step_cents = 1", "cost_usd 0.01 is used up"),
     ("max_cost_per_day_cents = 1", "cost_usd_per_day 0.01 is used up"),
-    ("max_tokens_per_run = 20", "run_tokens 20 are used up by the agents of this run (20)"),
-    ("max_tokens_per_run = 19", "run_tokens 19 are exceeded by the agents of this run (20)"),
+    ("max_tokens_per_run = 20", "run_tokens 20 are used up by the agents of this run and its sub-runs (20)"),
+    ("max_tokens_per_run = 19", "run_tokens 19 are exceeded by the agents of this run and its sub-runs (20)"),
     ("max_cost_per_run_cents = 1", "run_cost_usd 0.01 is used up by the agents of this run"),
     ("max_context_tokens = 256", "context_tokens 256: the step, its tools and its newest turn do not fit"),
 ]

@@ -1,7 +1,6 @@
 """The counts behind an agent's budgets, kept by the store: a new assembly starts no new budget."""
 
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 from procedo.agents.ports import Spent, Used
 from procedo.ports import Store
@@ -22,9 +21,8 @@ class StoreLedger:
 
     async def used_in(self, run_id: str) -> Used:
         """See `Ledger.used_in`."""
-        sessions = await self._store.read(lambda reader: reader.sessions(run_id))
-        tokens = sum(session.input_tokens + session.output_tokens for session in sessions)
-        return Used(tokens, sum((Decimal(session.cost_usd) for session in sessions), Decimal(0)))
+        tokens, usd = await self._store.read(lambda reader: reader.used_in_tree(run_id))
+        return Used(tokens, usd)
 
     async def spent_since(self, agent: str, since: datetime) -> Spent:
         """See `Ledger.spent_since`."""

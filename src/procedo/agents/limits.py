@@ -12,7 +12,8 @@ from procedo.ports import Clock
 __all__ = ["Limits"]
 
 
-_SHARED: Final = " by the agents of this run"
+_OWN: Final = " by the agents of this run and its sub-runs"
+_ABOVE: Final = " by the agents of the run above and its sub-runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Limits:
         self._runtime = contract.runtime
         self._agent = contract.actor.acting
         self._of = contract.actor.run
+        self._sharing = _OWN if contract.actor.depth == 1 else _ABOVE
         self._journal = journal
         self._ledger = ledger
         self._clock = clock
@@ -67,8 +69,8 @@ class Limits:
             ("total_tokens", runtime.total_tokens, head.input_tokens + head.output_tokens, ""),
             ("cost_usd", runtime.cost_usd, Decimal(head.cost_usd), ""),
             ("cost_usd_per_day", runtime.cost_usd_per_day, await self._today(), ""),
-            ("run_tokens", runtime.run_tokens, run.tokens, _SHARED),
-            ("run_cost_usd", runtime.run_cost_usd, run.usd, _SHARED),
+            ("run_tokens", runtime.run_tokens, run.tokens, self._sharing),
+            ("run_cost_usd", runtime.run_cost_usd, run.usd, self._sharing),
         ]
         return [_Budget(name, limit, used, by) for name, limit, used, by in found if limit is not None]
 

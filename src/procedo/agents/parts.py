@@ -253,7 +253,7 @@ class RuntimeControls:
 
     `iterations` are model turns. `context_tokens` and `history_messages` bound what is sent, not what is kept.
     `total_tokens`, `cost_usd` (this session) and `cost_usd_per_day` (this agent) None set no limit;
-    neither do `run_tokens` and `run_cost_usd`, which all sessions of the run share.
+    neither do `run_tokens` and `run_cost_usd`, which all sessions of a run and of its sub-runs share.
     `parallel_calls` 1 is strictly one after the other. `system_prompt_chars` None: no cap.
     """
 

@@ -204,7 +204,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What all sessions of one run have used together, as far as it was measured."""
+    """What all sessions of a run, of those above it and of their sub-runs have used, as far as it was measured."""
 
     tokens: int
     usd: Decimal
@@ -220,7 +220,7 @@ class Ledger(Protocol):
         """
 
     async def used_in(self, run_id: str) -> Used:
-        """What the sessions of a run have used."""
+        """What is used of a budget that a run shares with the runs above it and with all their sub-runs."""
 
     async def spent_since(self, agent: str, since: datetime) -> Spent:
         """What the agent has cost since then, over all runs."""

@@ -1,7 +1,7 @@
 """What a store in memory holds, and reads of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -149,6 +149,21 @@ class MemoryReader(MemorySessionReader):
         """See `Reader.children`."""
         runs = (kept.run for kept in self._contents.runs.values())
         return tuple(summary_of(run) for run in runs if run.parent is not None and run.parent.run == run_id)
+
+    def _tree(self, run_id: str) -> Set[str]:
+        parents = self._parents()
+        top = run_id
+        while (above := parents.get(top)) in parents and above is not None:
+            top = above
+        found, further = {top}, {top}
+        while further:
+            further = {run for run, parent in parents.items() if parent in further}
+            found |= further
+        return found
+
+    def _parents(self) -> Mapping[str, str | None]:
+        runs = (kept.run for kept in self._contents.runs.values())
+        return {run.id: None if run.parent is None else run.parent.run for run in runs}
 
     def load(self, sop: str, key: str | None, window_start: datetime | None) -> Load:
         """See `Reader.load`."""

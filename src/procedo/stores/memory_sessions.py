@@ -1,6 +1,7 @@
 """Sessions of agents in a store in memory."""
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -25,10 +26,14 @@ def _merged(old: Sequence[Any], new: Sequence[Any], key: Callable[[Any], Any]) -
     return tuple(rows[place] for place in sorted(rows))
 
 
-class MemorySessionReader:
+class MemorySessionReader(ABC):
     """The part of a `Reader` that tells what sessions did."""
 
     _sessions: Sessions
+
+    @abstractmethod
+    def _tree(self, run_id: str) -> Set[str]:
+        """The ids of a run, of every run above it, and of all that those have started."""
 
     def session(self, run_id: str, execution_id: str) -> Transcript | None:
         """See `Reader.session`."""
@@ -38,6 +43,13 @@ class MemorySessionReader:
         """See `Reader.sessions`."""
         found = [t.session for (run, _), t in self._sessions.transcripts.items() if run == run_id]
         return tuple(sorted(found, key=lambda row: (row.started_at, row.execution_id)))
+
+    def used_in_tree(self, run_id: str) -> tuple[int, Decimal]:
+        """See `Reader.used_in_tree`."""
+        tree = self._tree(run_id)
+        found = [t.session for (run, _), t in self._sessions.transcripts.items() if run in tree]
+        tokens = sum(row.input_tokens + row.output_tokens for row in found)
+        return tokens, sum((Decimal(row.cost_usd) for row in found), Decimal(0))
 
     def spent_since(self, agent: str, since: datetime) -> tuple[Decimal, int]:
         """See `Reader.spent_since`."""

@@ -9,6 +9,7 @@ from typing import Any
 from procedo.core.access import Login, Token
 from procedo.core.messages import Event
 from procedo.core.notice import Telling
+from procedo.core.retention import forgotten
 from procedo.core.state import Run
 from procedo.ports import Attribution, Claim, Definition, Job, Record, StoredKey
 from procedo.stores.chain import GENESIS, Link, execution_of, linked
@@ -147,7 +148,8 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
     def prune(self, ended_before: datetime) -> int:
         """See `Writer.prune`."""
         contents = self._contents
-        old = {kept.run.id for kept in contents.runs.values() if kept.run.end and kept.run.end.at < ended_before}
+        ended = {kept.run.id for kept in contents.runs.values() if kept.run.end and kept.run.end.at < ended_before}
+        old = forgotten(ended, self._parents())
         runs = {run_id: kept for run_id, kept in contents.runs.items() if run_id not in old}
         keys = {name: key for name, key in contents.keys.items() if key.run_id not in old}
         jobs = {name: stored for name, stored in contents.jobs.items() if stored.job.run_id not in old}

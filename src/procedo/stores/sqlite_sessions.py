@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeVar
@@ -16,6 +17,31 @@ __all__ = ["SessionReader", "SessionWriter", "lost"]
 T = TypeVar("T")
 
 _OF: Final = "JOIN runs USING (run) WHERE runs.id = ? AND execution = ?"
+
+# Rows above and below are found by their indexes, so runs that have nothing to do with this one cost nothing.
+_USED_IN_TREE: Final = """
+    WITH RECURSIVE
+    above(id, parent) AS (
+        SELECT id, parent_run FROM runs WHERE id = ?
+        UNION SELECT runs.id, runs.parent_run FROM above CROSS JOIN runs ON runs.id = above.parent
+    ),
+    tree(run, id) AS (
+        SELECT runs.run, runs.id FROM above CROSS JOIN runs USING (id)
+        UNION SELECT runs.run, runs.id FROM tree CROSS JOIN runs ON runs.parent_run = tree.id
+    )
+    SELECT format, json_extract(data, '$.input_tokens'), json_extract(data, '$.output_tokens'),
+           json_extract(data, '$.cost_usd')
+    FROM tree CROSS JOIN sessions USING (run)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """The part of a session's head that budgets are held by: the rest is long, and this is read before every turn."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: str = "0"
 
 
 def lost(row: SessionRow) -> Conflict:
@@ -44,6 +70,17 @@ class SessionReader:
         """See `Reader.sessions`."""
         found = self._rows(SessionRow, "sessions JOIN runs USING (run) WHERE runs.id = ?", run_id)
         return tuple(sorted(found, key=lambda row: (row.started_at, row.execution_id)))
+
+    def used_in_tree(self, run_id: str) -> tuple[int, Decimal]:
+        """See `Reader.used_in_tree`."""
+        tokens, usd = 0, Decimal(0)
+        for version, *numbers in self._connection.execute(_USED_IN_TREE, (run_id,)):
+            # What equals its default is not written.
+            told = {one.name: number for one, number in zip(fields(_Used), numbers, strict=True) if number is not None}
+            used = decode(_Used, told, version)
+            tokens += used.input_tokens + used.output_tokens
+            usd += Decimal(used.cost_usd)
+        return tokens, usd
 
     def spent_since(self, agent: str, since: datetime) -> tuple[Decimal, int]:
         """See `Reader.spent_since`."""

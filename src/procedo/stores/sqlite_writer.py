@@ -42,6 +42,14 @@ _PUT_STEP: Final = """INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
 _PUT_ITEM: Final = """INSERT INTO fan_items VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET execution = excluded.execution, output = excluded.output"""
+_STILL_NEEDED: Final = """WITH RECURSIVE needed(run, id) AS (
+        SELECT below.run, below.id
+        FROM pruning CROSS JOIN runs AS below USING (run) CROSS JOIN runs AS above ON above.id = below.parent_run
+        WHERE above.run NOT IN (SELECT run FROM pruning)
+        UNION SELECT below.run, below.id FROM needed CROSS JOIN runs AS below ON below.parent_run = needed.id
+    )
+    SELECT run FROM needed"""
+"""Runs to be pruned that work for one which stays, as `core.retention` has it."""
 
 
 @cache
@@ -232,6 +240,7 @@ class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
         """See `Writer.prune`."""
         run = self._connection.execute
         run("INSERT INTO pruning SELECT run FROM runs WHERE ended_at < ?", (moment(ended_before),))
+        run(f"DELETE FROM pruning WHERE run IN ({_STILL_NEEDED})")  # noqa: S608  # a constant
         mine = "IN (SELECT id FROM runs JOIN pruning USING (run))"
         run(f"DELETE FROM jobs WHERE run_id {mine}")  # noqa: S608  # a constant
         run(f"DELETE FROM keys WHERE run_id {mine}")  # noqa: S608  # a constant

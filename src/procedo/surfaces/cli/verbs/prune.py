@@ -1,4 +1,5 @@
 """Deletes runs that ended long ago, with their records, from the store. Runs that have not ended are never touched.
+A sub-run stays as long as the run above it.
 
 Deleting takes a person who types `y` at a terminal, or a human's token with the role operate.
 """
@@ -39,11 +40,13 @@ def _age(text: str) -> timedelta:
 
 
 async def _old(call: Call, before: datetime) -> int:
+    from procedo.core.retention import forgotten
     from procedo.ports import Filter
 
     async with call.app() as app:
-        ended = await call.seen(app).read(lambda reader: reader.runs(Filter(live=False, limit=2**31 - 1)))
-    return sum(1 for summary in ended if summary.ended_at is not None and summary.ended_at < before)
+        runs = await call.seen(app).read(lambda reader: reader.runs(Filter(limit=2**31 - 1)))
+    old = {one.run_id for one in runs if one.ended_at is not None and one.ended_at < before}
+    return len(forgotten(old, {one.run_id: one.parent_run for one in runs}))
 
 
 async def _prune(call: Call, before: datetime) -> int:
