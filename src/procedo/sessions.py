@@ -23,6 +23,7 @@ from procedo.agents.refusal import Cause, NotAssembled, Reason
 from procedo.agents.session import Session
 from procedo.agents.toolcalls import ToolCalls
 from procedo.agents.turns import Turns
+from procedo.causes import causes
 from procedo.core import messages as m
 from procedo.core.model import Json
 from procedo.core.principal import Principal, PrincipalKind, Source
@@ -234,9 +235,7 @@ class Sessions:
 
 def _is_told(error: Exception) -> bool:
     """True for a refusal or a conflict, which its caller knows what to do about, in a group of tasks as well."""
-    if isinstance(error, ExceptionGroup):
-        return error.subgroup(ProcedoError) is not None
-    return isinstance(error, ProcedoError)
+    return any(isinstance(one, ProcedoError) for one in causes(error))
 
 
 def _shown(recorded: Json, otherwise: str) -> str:

@@ -17,6 +17,7 @@ from procedo.agents.identity import schema_digest
 from procedo.agents.parts import ServerBinding, Transport
 from procedo.agents.ports import ToolFailed
 from procedo.agents.servers.child import Complaints, child
+from procedo.causes import causes
 from procedo.core.model import Json
 from procedo.core.outputs import canonical
 from procedo.credential_shapes import MASK, masked_text
@@ -268,9 +269,7 @@ def _text(result: "CallToolResult") -> str:
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> str:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = next(causes(errors))
     return _said(error) or type(error).__name__
 
 

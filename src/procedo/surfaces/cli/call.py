@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from procedo.causes import causes
 from procedo.errors import ProcedoError
 from procedo.surfaces.cli.output import Output
 
@@ -23,10 +24,9 @@ _PUT_DOWN_S: Final = 30.0
 
 def _plain(group: ExceptionGroup[Exception]) -> Exception:
     """The error of ours that the worker ended with; anything else is a fault of the program and stays a group."""
-    if group.split(ProcedoError)[1] is not None:
-        return group
-    first = group.exceptions[0]
-    return _plain(first) if isinstance(first, ExceptionGroup) else first
+    told = [*causes(group)]
+    ours = [error for error in told if isinstance(error, ProcedoError)]
+    return ours[0] if len(ours) == len(told) else group
 
 
 @dataclass(frozen=True, slots=True)

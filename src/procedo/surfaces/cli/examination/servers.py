@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from procedo.causes import causes
 from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Finding
 
 if TYPE_CHECKING:
@@ -82,13 +83,10 @@ async def _unwrapped(server: "ServerBinding", environ: Mapping[str, str], root: 
     try:
         return await _listed(server, environ, root)
     except BaseExceptionGroup as group:
-        found = group.subgroup(Unreachable)
-        error: BaseException | None = found
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        if error is None:
-            raise
-        raise error from None
+        for error in causes(group):
+            if isinstance(error, Unreachable):
+                raise error from None
+        raise
 
 
 async def our_start(called: str, how: "Started", environ: Mapping[str, str], folder: Path) -> Iterator[Finding]:

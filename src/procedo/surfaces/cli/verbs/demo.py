@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from procedo.causes import causes
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.demo import archive, typist
 from procedo.surfaces.cli.demo.stage import DemoFailed, Stage
@@ -63,22 +64,17 @@ def _environ(call: Call) -> dict[str, str]:
     return environ
 
 
-def _cause(error: BaseException) -> BaseException:
-    """What really happened: a task group wraps it, perhaps more than once."""
-    while isinstance(error, BaseExceptionGroup):
-        error = next((one for one in error.exceptions if isinstance(_cause(one), DemoFailed)), error.exceptions[0])
-    return error
-
-
 def _perform(story: Story, log: Path) -> None:
     from mcp import MCPError
 
     try:
         asyncio.run(story.perform())
     except (ExceptionGroup, MCPError, TimeoutError, OSError) as error:
-        cause = _cause(error)
-        if isinstance(cause, DemoFailed):
-            raise cause from error
+        happened = [*causes(error)]
+        for one in happened:
+            if isinstance(one, DemoFailed):
+                raise one from error
+        cause = happened[0]
         if not isinstance(cause, MCPError | TimeoutError | OSError):
             raise
         said = log.read_text(encoding="utf-8", errors="replace").strip()[-_LONGEST_LOG:]
