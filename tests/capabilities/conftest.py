@@ -43,7 +43,7 @@ WebRegistry = Callable[..., Registry]
 def web_registry(tmp_path: Path) -> WebRegistry:
     """A registry that may call these hosts."""
 
-    def build(*hosts: str, timeout_s: float = 10, max_bytes: int = 4096) -> Registry:
+    def build(*hosts: str, timeout_s: float = 60, max_bytes: int = 4096) -> Registry:
         patterns = tuple(HostPattern.parse(host) for host in hosts)
         http = HttpSettings(patterns, timeout_s, max_bytes)
         return built_in(CapabilitySettings(ShellSettings(tmp_path, tmp_path), http), {})

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from lifeline import Lifeline
 
+from procedo.capabilities import process
 from procedo.capabilities.registry import Registry
 from procedo.config.capability_settings import ShellSettings
 from procedo.core.model import Json
@@ -207,20 +208,20 @@ async def test_stray_bytes_are_replaced(shell_registry: Build, perform: Perform)
 async def test_a_program_over_its_time_is_ended_with_its_children_and_its_outcome_is_unknown(
     shell_registry: Build, perform: Perform, lifeline: Lifeline, then: str
 ) -> None:
-    registry = shell_registry(timeout_s=2)
+    for seconds in (2, 60):  # a busy machine may need more than two to start it
+        with pytest.raises(OutcomeUnknown, match=f"did not end within {seconds} s; it may have acted"):
+            await perform(shell_registry(timeout_s=seconds), "shell.exec", {"argv": python(lifeline.code(then))})
+        if up := await lifeline.was_up():
+            break
 
-    async with asyncio.TaskGroup() as group:
-        group.create_task(lifeline.up())
-        with pytest.raises(OutcomeUnknown, match="did not end within 2 s; it may have acted"):
-            await perform(registry, "shell.exec", {"argv": python(lifeline.code(then))})
-
+    assert up
     await lifeline.all_gone()
 
 
 async def test_a_program_over_its_time_is_a_failed_attempt_when_a_repeat_does_no_harm(
-    shell_registry: Build, perform: Perform, lifeline: Lifeline
+    shell_registry: Build, perform: Perform
 ) -> None:
-    arguments = {"argv": python(lifeline.code("pass")), "idempotent": True}
+    arguments = {"argv": python("import signal; signal.pause()"), "idempotent": True}
 
     with pytest.raises(Refused, match=r"did not end within 0\.1 s"):
         await perform(shell_registry(timeout_s=0.1), "shell.exec", arguments)
@@ -248,8 +249,14 @@ async def test_a_cancelled_call_leaves_no_process_behind(
 
 
 async def test_a_program_in_a_cancelled_scope_may_tidy_up_first(
-    shell_registry: Build, shell: ShellSettings, perform: Perform, lifeline: Lifeline
+    shell_registry: Build,
+    shell: ShellSettings,
+    perform: Perform,
+    lifeline: Lifeline,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert process.GRACE_S > 0.2  # it is enough on a machine at rest; a busy one takes longer over everything
+    monkeypatch.setattr(process, "GRACE_S", 60.0)
     async with anyio.create_task_group() as group:
         group.start_soon(perform, shell_registry(), "shell.exec", {"argv": python(lifeline.code(NICE))})
         await lifeline.up()
@@ -265,9 +272,9 @@ def children() -> set[str]:
 
 
 async def test_a_call_that_is_cancelled_while_it_starts_leaves_no_process_behind(
-    shell_registry: Build, perform: Perform, lifeline: Lifeline
+    shell_registry: Build, perform: Perform
 ) -> None:
-    arguments = {"argv": python(lifeline.code("pass"))}
+    arguments = {"argv": python("import signal; signal.pause()")}
     before, others = asyncio.all_tasks(), children()
     task = asyncio.ensure_future(perform(shell_registry(), "shell.exec", arguments))
     await asyncio.sleep(0)  # the call has begun, and its process is not yet known to it
@@ -277,7 +284,7 @@ async def test_a_call_that_is_cancelled_while_it_starts_leaves_no_process_behind
         await task
 
     assert asyncio.all_tasks() == before
-    assert children() == others
+    assert children() <= others
 
 
 async def test_what_a_program_leaves_running_ends_with_it(

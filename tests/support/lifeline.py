@@ -2,8 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+BOUND_S: Final = 240
 
 
 @dataclass
@@ -25,14 +30,21 @@ class Lifeline:
         )
 
     async def up(self) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(BOUND_S):
             self._reader = await self._connections.get()
             await self._reader.readexactly(1)
+
+    async def was_up(self) -> bool:
+        """True when a process that is gone by now had come so far as to say that it is up."""
+        with anyio.move_on_after(5), suppress(asyncio.IncompleteReadError):
+            await self.up()
+            return True
+        return False
 
     async def all_gone(self) -> None:
         """Returns when no process holds the connection any more."""
         assert self._reader is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(BOUND_S):
             await self._reader.read()
 
 
@@ -47,8 +59,13 @@ async def lifelines() -> AsyncIterator[Lifeline]:
         connections.put_nowait(reader)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    yield Lifeline(server.sockets[0].getsockname()[1], connections)
-    for writer in writers:
-        writer.close()
-    server.close()
-    await server.wait_closed()
+    try:
+        yield Lifeline(server.sockets[0].getsockname()[1], connections)
+    finally:
+        server.close()
+        # A connection that has just been taken is in nobody's hands yet.
+        await anyio.wait_all_tasks_blocked()
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+        await server.wait_closed()

@@ -48,7 +48,7 @@ class WebHost:
 
     def hangs(self, path: str) -> None:
         def answer(handler: BaseHTTPRequestHandler) -> None:
-            self.let_go.wait(30)
+            self.let_go.wait(300)
             handler.close_connection = True
 
         self.routes[path] = answer
@@ -105,8 +105,10 @@ def web_host() -> Iterator[WebHost]:
     host = WebHost(server.server_address[1])
     thread = Thread(target=lambda: server.serve_forever(poll_interval=0.01))
     thread.start()
-    yield host
-    host.let_go.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield host
+    finally:
+        host.let_go.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
