@@ -27,7 +27,7 @@ from procedo.surfaces.mcp.server import build_server
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("news")]
 # The older revision's own way of subscribing; the SDK calls it deprecated because the newer one has another.
 older = pytest.mark.filterwarnings("ignore:resources/(un)?subscribe is removed")
-BOUND_S = 60.0
+BOUND_S = 240.0
 
 
 class Older:
@@ -182,8 +182,18 @@ async def test_an_older_client_is_told_over_http(tmp_path: Path) -> None:
 
 @asynccontextmanager
 async def older_over_http(server: Served, secret: str) -> AsyncIterator[Older]:
+    listening = anyio.Event()
+
+    async def noted(answer: httpx2.Response) -> None:
+        if answer.request.method == "GET":
+            listening.set()
+
+    hooks = {"response": [noted]}
     async with (
-        httpx2.AsyncClient(headers=bearer(secret), timeout=BOUND_S, trust_env=False) as http,
+        httpx2.AsyncClient(headers=bearer(secret), timeout=BOUND_S, trust_env=False, event_hooks=hooks) as http,
         an_older_client(streamable_http_client(f"{server.origin}/mcp", http_client=http)) as at,
     ):
+        # The client opens its stream beside its first calls, and what is told before is told to nobody.
+        with anyio.fail_after(BOUND_S):
+            await listening.wait()
         yield at

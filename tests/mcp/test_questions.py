@@ -17,7 +17,7 @@ from procedo.surfaces.mcp.server import build_server
 pytestmark = pytest.mark.anyio
 IDA = Surface(Principal(Source.CLI, "ida", PrincipalKind.HUMAN), host=False)
 MODEL = Surface(Principal(Source.HOST, "desk", PrincipalKind.AGENT))
-BOUND_S = 60
+BOUND_S = 240
 
 PHARMACY = """
 [sop.approval.groups.pharmacists]

@@ -290,7 +290,7 @@ async def test_an_unknown_task_is_an_error(tmp_path: Path, task_id: str) -> None
 @asynccontextmanager
 async def over_http(server: Served, secret: str) -> AsyncIterator[TaskHost]:
     headers = bearer(secret)
-    async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=240, trust_env=False) as http:
         transport = streamable_http_client(f"{server.origin}/mcp", http_client=http)
         async with Client(transport, mode="auto", extensions=[advertise(EXTENSION)]) as client:
             yield TaskHost(client, server.app)

@@ -6,7 +6,7 @@ import pytest
 from mcp_host import ERAS, desk, only, text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("era", ERAS)]
-BOUND_S = 60
+BOUND_S = 240
 
 
 def sop(steps: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "Visit"]
 
-BOUND_MS = 60_000
+BOUND_MS = 240_000
 
 
 @dataclass

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 __all__ = ["Collector", "Seen"]
 
-BOUND_S = 60.0
+BOUND_S = 240.0
 
 
 @dataclass(frozen=True)

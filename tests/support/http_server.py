@@ -26,7 +26,7 @@ from procedo.surfaces.web.code import TerminalCode
 __all__ = ["TOOLS", "Served", "reserved", "served"]
 
 MAKER = Principal(Source.CLI, "root", PrincipalKind.HUMAN)
-BOUND_S = 60.0
+BOUND_S = 240.0
 TOOLS: dict[str, Any] = {
     "sop_advance": lambda run: {"run_id": run, "execution_id": "1.1", "status": "completed"},
     "sop_approve": lambda run: {"gate_id": f"{run}.g1", "decision": "approve"},

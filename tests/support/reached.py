@@ -17,7 +17,7 @@ from mcp_host import workspace
 
 __all__ = ["BOUND_S", "Reach", "ran", "reached"]
 
-BOUND_S: Final = 150.0
+BOUND_S: Final = 300.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from forked import Piped
 
 __all__ = ["LIMIT_S", "Browser", "Running", "ask_host", "call", "forked", "interpreted", "request", "serving"]
 
-LIMIT_S = 60
+LIMIT_S = 240
 
 
 @dataclass

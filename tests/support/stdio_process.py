@@ -13,7 +13,7 @@ from commands import Workspace
 from forked import Piped
 
 SERVER = Path(__file__).parent / "stdio_server.py"
-BOUND_S = 60
+BOUND_S = 240
 Process: TypeAlias = subprocess.Popen[str] | Piped
 
 HELLO = {

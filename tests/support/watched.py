@@ -18,7 +18,7 @@ from stdio_process import HELLO, READY, answer, call, say
 
 __all__ = ["Hosted", "Listening", "furnish", "hosting", "listening"]
 
-BOUND_S = 60.0
+BOUND_S = 240.0
 CONFIG = """
 [agents.reviewer]
 model_provider = "scripted.demo"
@@ -86,7 +86,7 @@ class Hosted:
 
     def to_the_gate(self, **inputs: Any) -> Any:
         """Start a run and wait until it stands at its gate."""
-        view = self.call("sop_start", name="shipping", inputs=inputs, wait_s=30)
+        view = self.call("sop_start", name="shipping", inputs=inputs, wait_s=45)
         assert [action["action"] for action in view["actions"]] == ["wait_approval"], view
         return view
 
