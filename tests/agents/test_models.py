@@ -1,5 +1,6 @@
 import json
 import os
+import socket
 import subprocess
 import sys
 import traceback
@@ -31,7 +32,7 @@ from procedo.credentials import Secret, SecretRef, SecretSource
 
 pytestmark = pytest.mark.anyio
 
-PLAIN = Settings(temperature=None, max_output_tokens=None, parallel_calls=False, timeout_s=10.0)
+PLAIN = Settings(temperature=None, max_output_tokens=None, parallel_calls=False, timeout_s=120.0)
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 READ = Tool(
     ToolId(Origin.BUILT_IN, "", "file_read", "d"), "file_read", "Reads.", SCHEMA, Effect.READ_ONLY, 1.0, repeats=False
@@ -43,7 +44,7 @@ FIRST = ModelRequest([UserPromptPart("Review it.")], instructions="You review.")
 def binding(endpoint: str, **more: Json) -> ProviderBinding:
     plain = ProviderBinding(
         type="openai_compatible", alias="own", model="asked-model", endpoint=endpoint, credential=None,
-        temperature=None, max_output_tokens=None, tool_mode=ToolMode.TOOLS, timeout_s=10.0, prices=None, script=None,
+        temperature=None, max_output_tokens=None, tool_mode=ToolMode.TOOLS, timeout_s=120.0, prices=None, script=None,
         script_digest="",
     )  # fmt: skip
     return replace(plain, **more)
@@ -205,10 +206,11 @@ async def test_a_vendors_error_that_quotes_the_key_is_told_without_it() -> None:
 
 
 async def test_a_server_that_is_not_there_may_be_asked_again() -> None:
-    with chat_server(said()) as chat:
-        gone = model(chat)
-    with pytest.raises(ModelFailed, match="connection failed") as caught:
-        await ask(gone)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: every connection is refused
+        gone = model(Chat([], f"http://127.0.0.1:{taken.getsockname()[1]}/v1"))
+        with pytest.raises(ModelFailed, match="connection failed") as caught:
+            await ask(gone)
     assert not isinstance(caught.value, ModelRefused)
 
 

@@ -110,7 +110,7 @@ async def test_no_record_and_no_message_and_no_log_holds_a_secret(
         (tmp_path / "token.txt").write_text(VALUE)
         registry = workspace(tmp_path, text, environ={"THE_KEY": VALUE, "PATH": "/usr/bin:/bin"})
         contract = await assemble(registry)
-        settings = Settings(None, None, parallel_calls=False, timeout_s=10.0)
+        settings = Settings(None, None, parallel_calls=False, timeout_s=120.0)
         model = registry.model(contract)
         messages = [ModelRequest([UserPromptPart("x")])]
         answer = await model.request(messages, settings, contract.tools, None)

@@ -170,7 +170,7 @@ async def test_a_list_that_the_server_changes_under_way_ends_the_use_of_the_tool
             while True:
                 await tools.call(identity, {"text": "x"}, "effect-2")
 
-        with anyio.fail_after(30), pytest.raises(ToolFailed, match="no longer what it was"):
+        with anyio.fail_after(240), pytest.raises(ToolFailed, match="no longer what it was"):
             await until_the_news_has_come()
         assert tools.changed == ("mcp:s/echo",)
 
@@ -194,17 +194,20 @@ async def test_a_server_is_reached_over_http_with_the_headers_of_the_contract(tm
 async def test_how_a_call_ends_tells_whether_it_may_have_acted(
     tmp_path: Path, tool: str, kind: type[Exception]
 ) -> None:
-    registry = workspace(tmp_path, one_server("tools=die,hang,fail,echo", more="tool_timeout_secs = 1"))
+    registry = workspace(tmp_path, one_server("tools=die,hang,fail,echo", more="tool_timeout_secs = 120"))
     contract = await assemble(registry)
     async with open_tools(registry) as tools:
         assert await tools.call(tool_of(contract, "s__echo"), {"text": "x"}, "effect-1") == "echo: x"
+    if tool == "hang":  # only what never ends is given little time: a busy machine may take long for the others
+        registry = workspace(tmp_path, one_server("tools=die,hang,fail,echo", more="tool_timeout_secs = 1"))
+    async with open_tools(registry) as tools:
         with pytest.raises(kind):
             await tools.call(tool_of(contract, f"s__{tool}"), {"text": "x"}, "effect-2")
 
 
 async def gone(pids: Sequence[int]) -> bool:
     """True when none of these processes is alive any more; a dead one that nobody reaped counts as gone."""
-    with anyio.move_on_after(30):
+    with anyio.move_on_after(240):
         while any(_alive(pid) for pid in pids):  # noqa: ASYNC110  # a process of another process group tells nobody
             await anyio.sleep(0.01)
         return True
@@ -274,9 +277,15 @@ anyio.run(main)
 
 
 async def test_a_server_that_ignores_everything_is_killed(tmp_path: Path) -> None:
-    text = one_server("silent", "child=" + str(tmp_path / "pids"), more="connect_timeout_secs = 3")
-    assert set(await refused(workspace(tmp_path, text))) == {Cause.UNREACHABLE_SERVER}
-    assert await gone([int(word) for word in (tmp_path / "pids").read_text().split()])
+    sign = tmp_path / "pids"
+    for seconds in (3, 60):  # a busy machine may need more than three to bring it so far that it says who it is
+        text = one_server("silent", f"child={sign}", more=f"connect_timeout_secs = {seconds}")
+        assert set(await refused(workspace(tmp_path, text))) == {Cause.UNREACHABLE_SERVER}
+        if sign.exists() and len(sign.read_text().split()) == 2:
+            break
+    server_and_child = [int(word) for word in sign.read_text().split()]
+    assert len(server_and_child) == 2
+    assert await gone(server_and_child)
 
 
 async def test_a_server_is_started_once_for_its_agent_and_its_session(tmp_path: Path) -> None:

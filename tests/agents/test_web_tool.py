@@ -1,4 +1,5 @@
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,11 @@ async def test_an_answer_that_is_lost_after_sending_may_have_acted(tmp_path: Pat
         policy = await policy_of(tmp_path, place(chat))
         with pytest.raises(OutcomeUnknown):
             await call(policy, url=chat.endpoint, method="POST", json={})
-    with pytest.raises(ToolFailed):
-        await call(policy, url=chat.endpoint, method="POST", json={})
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: every connection is refused
+        gone = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ToolFailed):
+            await call(await policy_of(tmp_path, gone), url=f"http://{gone}", method="POST", json={})
 
 
 async def test_a_tool_that_may_call_nobody_is_refused_when_it_is_named(tmp_path: Path) -> None:
