@@ -166,7 +166,7 @@ async def test_a_provider_that_cannot_be_reached_is_asked_again_and_then_the_ste
         talk = Talk([down, down, last])
         async with bench.opened(talk) as desk, anyio.create_task_group() as group:
             await desk.start()
-            group.start_soon(ticking, bench)
+            group.start_soon(pauses, bench)
             await desk.work()
             group.cancel_scope.cancel()
         async with bench.opened(run_id=desk.run_id) as desk:
@@ -178,11 +178,11 @@ async def test_a_provider_that_cannot_be_reached_is_asked_again_and_then_the_ste
                 assert told in await desk.failure()
 
 
-async def ticking(bench: Bench) -> None:
-    """Time passes, a little at every turn of the loop."""
-    while True:
-        await anyio.lowlevel.checkpoint()
-        bench.clock.pass_by(0.01)
+async def pauses(bench: Bench) -> None:
+    """The pauses before the second and the third request pass, and no time else."""
+    for seconds in (1.0, 2.0):
+        await bench.clock.until_sleeping(seconds)
+        bench.clock.pass_by(seconds)
 
 
 @pytest.mark.parametrize("status", [401, 404])

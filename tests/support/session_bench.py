@@ -170,6 +170,7 @@ class Place:
     talk: Talk | None = None
     hands: Hands | None = None
     contracts: list[Contract] = field(default_factory=list)
+    opened_tools: list[Connections] = field(default_factory=list)
 
     @asynccontextmanager
     async def opened(
@@ -186,6 +187,7 @@ class Place:
             alias, surface=surface, ceiling=ceiling, step=step, delegation=delegation, recorded=recorded
         ) as (contract, tools):
             self.contracts.append(contract)
+            self.opened_tools.append(tools)
             yield contract, tools if self.hands is None else self.hands
 
     def model(self, contract: Contract) -> Model:
