@@ -203,6 +203,73 @@ async def test_a_short_result_is_shown_as_it_is(bench: Bench) -> None:
     assert (row.text, row.full, row.left_out) == ("done", "", 0)
 
 
+@pytest.mark.parametrize(
+    ("came", "told"),
+    [
+        ("\x1b[2J\x1b]0;t\x07gone\x00\x7f", r"\u001b[2J\u001b]0;t\u0007gone\u0000\u007f"),
+        ("pay \u202e001\u202c \u200bnow\U000e0041", r"pay \u202e001\u202c \u200bnow\udb40\udc41"),
+        ('{"a": "\x7f\u202e", "b": [1]}', r'{"a": "\u007f\u202e", "b": [1]}'),
+        ("10 %\r20 %", r"10 %\r20 %"),
+    ],
+)
+async def test_the_model_reads_what_nobody_would_see_and_the_record_keeps_what_came(
+    bench: Bench, came: str, told: str
+) -> None:
+    async def odd(**_: object) -> str:
+        return came
+
+    same = call("http_request", **POST)
+    talk = Talk([said(same), said(same, same), said("x")])
+    async with bench.opened(talk, {"http_request": odd}) as desk:
+        await desk.start()
+        assert (await desk.work()).run.status is Status.COMPLETED
+        first, *repeats = (await desk.transcript()).calls
+    assert (first.text, first.full, first.left_out) == (told, came, 0)
+    assert all(row.text.endswith(f": {told}") for row in repeats)
+    assert [text for _, _, text in talk.last_heard()] == [row.text for row in repeats]
+
+
+async def test_lines_tabs_and_joined_letters_reach_the_model_as_they_are(bench: Bench) -> None:
+    text = 'a\r\n\tb\n\r\n{"c": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f52c"}'
+
+    async def ours(**_: object) -> str:
+        return text
+
+    talk = Talk([said(call("file_read", path="a")), said("x")])
+    async with bench.opened(talk, {"file_read": ours}) as desk:
+        await desk.start()
+        await desk.work()
+        (row,) = (await desk.transcript()).calls
+    assert (row.text, row.full) == (text, "")
+    assert talk.last_heard() == [("file_read", "success", text)]
+
+
+async def test_what_is_spelled_out_counts_towards_the_size_of_a_result(bench: Bench) -> None:
+    bench.configure(config(runtime="max_tool_result_chars = 200"))
+
+    async def long(**_: object) -> str:
+        return "\x00" * 100
+
+    talk = Talk([said(call("file_read", path="a")), said("x")])
+    async with bench.opened(talk, {"file_read": long}) as desk:
+        await desk.start()
+        await desk.work()
+        (row,) = (await desk.transcript()).calls
+    assert (row.full, row.left_out) == ("\x00" * 100, 400)
+    assert row.text.startswith(r"\u0000" * 25 + "\n[400 characters left out")
+
+
+async def test_half_a_character_of_a_tool_is_no_reason_to_stop(bench: Bench) -> None:
+    async def named(**_: object) -> str:
+        return "caf\udce9.txt (3 bytes)"
+
+    talk = Talk([said(call("file_read", path="a")), said("x")])
+    async with bench.opened(talk, {"file_read": named}) as desk:
+        await desk.start()
+        assert (await desk.work()).run.status is Status.COMPLETED
+    assert talk.last_heard() == [("file_read", "success", r"caf\udce9.txt (3 bytes)")]
+
+
 async def test_half_a_character_of_a_model_is_no_reason_to_stop(bench: Bench) -> None:
     broken = ToolCallPart("file_read", '{"path": "a\\ud800"}', tool_call_id="x")
     usage = RequestUsage(input_tokens=1, output_tokens=1)

@@ -1,9 +1,12 @@
+import json
+import unicodedata
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from procedo.core.display import TREACHEROUS, spelled_out
 from procedo.surfaces.text import capped, compact, framed, line, stamp
 
 
@@ -41,3 +44,26 @@ def test_a_line_is_one_line_without_terminal_escapes() -> None:
 
 def test_a_moment_is_told_in_utc() -> None:
     assert stamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=2)))) == "2026-01-02T01:04:05Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "told"),
+    [
+        ("plain, ü and 漢 \\u001b", "", "plain, ü and 漢 \\u001b"),
+        ("\x1b[31mred\x1b[0m \x00\x7f\x9b", "", r"\u001b[31mred\u001b[0m \u0000\u007f\u009b"),
+        ("abc\u202efdp.exe\u2066\u200b\U000e0041", "", r"abc\u202efdp.exe\u2066\u200b\udb40\udc41"),
+        ("one\ntwo\tthree", "\n\t", "one\ntwo\tthree"),
+        ("one\ntwo\tthree", "\n", "one\ntwo\\tthree"),
+        ("half \ud800", "", r"half \ud800"),
+    ],
+)
+def test_what_a_reader_would_not_see_is_spelled_out(text: str, kept: str, told: str) -> None:
+    assert spelled_out(text, kept) == told
+
+
+@example("\x7f\u202e\u2028\U000e0041")
+@given(st.text())
+def test_json_that_is_spelled_out_has_the_same_value(content: str) -> None:
+    told = spelled_out(json.dumps({"a": [content]}, ensure_ascii=False, indent=1), "\n")
+    assert json.loads(told) == {"a": [content]}
+    assert not {unicodedata.category(c) for c in told if c != "\n"} & TREACHEROUS

@@ -20,6 +20,7 @@ from procedo.agents.policy import judge, only_reads, repeatable
 from procedo.agents.ports import Connections, Ledger, ToolDenied, ToolFailed
 from procedo.agents.questions import Question, Questions
 from procedo.agents.toolschema import compile_tool_schema
+from procedo.core.display import spelled_out
 from procedo.core.model import Json
 from procedo.core.outputs import canonical, digest
 from procedo.core.session import CallRow, CallState, Outcome
@@ -31,6 +32,8 @@ __all__ = ["Broken", "ToolCalls"]
 _MOST_CALLS: Final = 64
 """How many calls of one turn are looked at: each may be a question to a person."""
 _GRANTED: Final = (Verdict.APPROVE, Verdict.AMEND)
+_KEPT: Final = "\n\t\u200c\u200d"
+"""Line ends, tabs, and what parts or joins letters in some scripts and emoji: the model writes it back as it is."""
 
 
 class Broken(Exception):
@@ -222,13 +225,15 @@ class ToolCalls:
 
     async def _done(self, call: CallRow, outcome: Outcome, text: str) -> None:
         place = f"the record of run {self._contract.actor.run}, call {call.key} of {self._contract.actor.execution}"
-        sent, left_out = excerpt(text, self._contract.runtime.result_chars, place)
+        # Half a surrogate pair can be neither kept nor sent; the name of a file may hold one.
+        text = text.encode(errors="backslashreplace").decode()
+        sent, left_out = excerpt(_shown(text), self._contract.runtime.result_chars, place)
         row = replace(
             call,
             state=CallState.DONE,
             outcome=outcome,
             text=sent,
-            full=text if left_out else "",
+            full=text if sent != text else "",
             left_out=left_out,
             ended_at=self._clock.now(),
         )
@@ -241,6 +246,11 @@ def _unfit(tool: Tool, arguments: Json) -> str:
         return f"the arguments of {tool.offered} have to be one JSON object"
     violations = compile_tool_schema(tool.input_schema).violations(arguments)
     return f"the arguments of {tool.offered} do not fit: {violations[0]}" if violations else ""
+
+
+def _shown(text: str) -> str:
+    """A result as the model is told it: with nothing invisible in it. A file's own line ends stay what they are."""
+    return "\r\n".join(spelled_out(part, _KEPT) for part in text.split("\r\n"))
 
 
 def _refusal(gate: Gate) -> str:

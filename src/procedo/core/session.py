@@ -133,8 +133,9 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One tool call, by turn and index. `text` is what the model was told, `full` the whole when it was cut.
+    """One tool call, by turn and index. `text` is what the model was told.
 
+    `full` is the result as it came, where the model was told another: cut, or with control characters spelled out.
     `digest` is of the tool and its arguments: what approvals are bound to and repeats are known by.
     """
 

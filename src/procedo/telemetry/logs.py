@@ -9,7 +9,6 @@ import logging
 import re
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Final
 
+from procedo.core.display import spelled_out
 from procedo.credential_shapes import masked_text
 from procedo.errors import ProcedoError, StoreError
 from procedo.telemetry.lines import UNDELIVERED
@@ -30,8 +30,6 @@ _OUR_LOGGER: Final = "procedo"
 _EXPORTERS: Final = ("opentelemetry", "urllib3")
 _SAID_EVERY_S: Final = 600.0
 _FRAMES: Final = 12
-# Control and format characters, line separators, lone surrogates: they can make a line look like something it is not.
-_TREACHEROUS: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 _RUN: Final = re.compile(r"\brun-[0-9a-z]{8,}\b")
 
 
@@ -154,14 +152,7 @@ class _Text(logging.Formatter):
         lines, error = [text], _error(record)
         if error is not None:
             lines += [f"  {error[0]}", *(f"    {place}" for place in error[1])]
-        return "\n".join(map(_visible, lines))
-
-
-def _visible(line: str) -> str:
-    """The line with everything that a terminal would obey written as an escape, as JSON has it."""
-    if line.isprintable():
-        return line
-    return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in _TREACHEROUS else c for c in line)
+        return "\n".join(map(spelled_out, lines))
 
 
 def _value(value: object) -> str:
@@ -191,4 +182,4 @@ class _Json(logging.Formatter):
         if error is not None:
             shown |= {"error": error[0], "places": error[1]}
         known = {name: value for name, value in shown.items() if value is not None}
-        return _visible(json.dumps(known, ensure_ascii=False))
+        return spelled_out(json.dumps(known, ensure_ascii=False))

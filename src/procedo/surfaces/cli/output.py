@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from shutil import get_terminal_size
 from typing import Final, TextIO
 
+from procedo.core.display import TREACHEROUS, spelled_out
 from procedo.core.model import Json
 
 __all__ = ["Output", "ago", "brief", "compact", "duration", "pretty", "standard", "visible"]
@@ -29,15 +30,12 @@ _STYLES: Final[Mapping[str, str]] = {
 }
 _RESET: Final = "\x1b[0m"
 _OURS: Final = re.compile("(" + "|".join(re.escape(code) for code in (*_STYLES.values(), _RESET)) + ")")
-# Cc are control characters, Cf formats such as direction overrides and zero-width characters, Zl and Zp
-# line separators, Cs lone surrogates: all of them can make a line look like something it is not.
-_TREACHEROUS: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 
 
 def visible(text: str, *, lines: bool = True) -> str:
     """The text with every control and format character written as an escape; `lines` keeps newlines and tabs."""
     kept = "\n\t" if lines else ""
-    return "".join(_escaped(c) if c not in kept and unicodedata.category(c) in _TREACHEROUS else c for c in text)
+    return "".join(_escaped(c) if c not in kept and unicodedata.category(c) in TREACHEROUS else c for c in text)
 
 
 def _escaped(character: str) -> str:
@@ -48,7 +46,7 @@ def _escaped(character: str) -> str:
 def _json(value: Json, indent: int | None) -> str:
     """JSON whose treacherous characters are written as JSON escapes: the same value, and safe to look at."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=None if indent else (",", ":"))
-    return "".join(json.dumps(c)[1:-1] if c != "\n" and unicodedata.category(c) in _TREACHEROUS else c for c in text)
+    return spelled_out(text, "\n")
 
 
 def pretty(value: Json) -> str:

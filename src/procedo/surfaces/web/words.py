@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from procedo.core.display import TREACHEROUS
 from procedo.core.model import Json
 
 __all__ = ["Block", "When", "actor", "blocks", "cut", "shown", "when", "written"]
 
-_TREACHEROUS: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
+_TREACHEROUS: Final = TREACHEROUS | {"Co"}
 _JOINERS: Final = "\u200d"
 """Joins the parts of emoji and of letters in some scripts; shows nothing by itself."""
 _KEY: Final = re.compile(r"(human|agent|system):(host|cli|web|http|system):(.*)", re.DOTALL)
