@@ -41,15 +41,19 @@ async def test_tokens_and_cost_are_charged_to_the_agent_and_to_the_run_with_its_
         view = await host.call("sop_status", run_id=desk.run_id, wait_s=0)
         text = text_of(await host.result("sop_status", run_id=desk.run_id, wait_s=0))
         handed_out = await host.call("sop_resume", run_id=desk.run_id, wait_s=0)
+        (child,) = (await desk.app.runs.history(desk.run_id)).children
+        below = text_of(await host.result("sop_status", run_id=child.run_id, wait_s=0))
     reviewer, writer = view["usage"].pop("agents")
-    assert view["usage"] == {"input_tokens": 37, "output_tokens": 6, "cost_usd": "0.0097"}
+    assert view["usage"] == {"input_tokens": 37, "output_tokens": 6, "cost_usd": "0.0097", "sub_runs": 1}
     assert reviewer == {
         "agent": "reviewer", "sessions": 1, "model_turns": 2, "tool_calls": 1,
         "input_tokens": 30, "output_tokens": 3, "cost_usd": "0.006",
     }  # fmt: skip
     assert (writer["agent"], writer["input_tokens"], writer["cost_usd"]) == ("writer", 7, "0.0037")
     assert "Agent reviewer used 30 tokens in, 3 out, 0.006 USD." in text
-    assert "All agents used 37 tokens in, 6 out, 0.0097 USD." in text
+    assert "All agents used 37 tokens in, 6 out, 0.0097 USD.\nThat is with sub-runs (1)." in text
+    assert "Agent writer used 7 tokens in, 3 out, 0.0037 USD." in below
+    assert "with sub-runs" not in below
     # What hands out work stays short.
     assert "usage" not in handed_out
 

@@ -403,6 +403,17 @@ async def test_tokens_cost_and_the_transcript_are_told_to_people_who_operate(wor
             assert (await lin.get(f"{here}/transcripts/1.1")).status == 403
 
 
+async def test_the_sum_of_a_run_has_that_of_its_sub_runs_and_says_so(works: Office) -> None:
+    above = await works.app.runs.start("outer", None, HOST)
+    (execution,) = above.run.open_executions
+    child = await works.app.runs.start_child(above.run, execution, "plain", Scope())
+    left = session(child.run.id, works.clock.now()).session
+    await works.app.store.write(lambda w: w.put_session(left))
+    async with works.operator() as ida:
+        for run, told in ((above, "In all, with sub-runs 12,345 67 0.25"), (child, "In all 12,345 67 0.25")):
+            assert told in (await ida.get(f"/runs/{run.run.id}")).text
+
+
 async def test_a_run_keeps_to_its_version_and_the_page_says_that_there_is_another(works: Office) -> None:
     run = await works.kiln()
     async with works.operator() as ida:

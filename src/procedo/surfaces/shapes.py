@@ -232,13 +232,14 @@ class AgentUsage(TypedDict):
 
 
 class UsageView(TypedDict):
-    """What the agents of a run and of its sub-runs have used."""
+    """What the agents of a run and of its sub-runs have used. `sub_runs` is how many of those have a part in it."""
 
     input_tokens: int
     output_tokens: int
     cost_usd: str
     unmeasured: NotRequired[int]
     unpriced: NotRequired[int]
+    sub_runs: NotRequired[int]
     agents: list[AgentUsage]
 
 

@@ -9,8 +9,8 @@ from procedo.surfaces.shapes import AgentUsage, UsageView
 __all__ = ["spent", "usage_text", "usage_view"]
 
 
-def usage_view(sessions: Sequence[SessionRow]) -> UsageView:
-    """The sums over sessions of one run and of what it started."""
+def usage_view(sessions: Sequence[SessionRow], run_id: str = "") -> UsageView:
+    """The sums over sessions. With the run that they are told of, also how many runs below it have a part in them."""
     names = sorted({row.agent for row in sessions})
     total = _sums("", sessions)
     view: UsageView = {
@@ -23,6 +23,8 @@ def usage_view(sessions: Sequence[SessionRow]) -> UsageView:
         view["unmeasured"] = total["unmeasured"]
     if "unpriced" in total:
         view["unpriced"] = total["unpriced"]
+    if run_id and (below := {row.run_id for row in sessions} - {run_id}):
+        view["sub_runs"] = len(below)
     return view
 
 
@@ -47,9 +49,10 @@ def _sums(agent: str, rows: Iterable[SessionRow]) -> AgentUsage:
 
 
 def usage_text(view: UsageView) -> list[str]:
-    """One line for each agent, and one for all of them when there are several."""
+    """One line for each agent, one for all of them when there are several, and whether sub-runs are in that."""
     lines = [_line(f"Agent {one['agent']}", one) for one in view["agents"]]
-    return [*lines, _line("All agents", view)] if len(lines) > 1 else lines
+    lines += [_line("All agents", view)] if len(lines) > 1 else []
+    return [*lines, f"That is with sub-runs ({view['sub_runs']})."] if "sub_runs" in view else lines
 
 
 def _line(name: str, view: AgentUsage | UsageView) -> str:

@@ -105,7 +105,7 @@ def _view(look: _Look) -> RunView:
     if notes := _notes(snapshot):
         view["notes"] = notes
     if snapshot.sessions:
-        view["usage"] = usage_view(snapshot.sessions)
+        view["usage"] = usage_view(snapshot.sessions, snapshot.run.id)
     if children:
         view["children"] = children
     return view
