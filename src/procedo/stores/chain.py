@@ -16,7 +16,7 @@ from procedo.core.model import Json
 from procedo.ports import Attribution, Record
 from procedo.stores.jsontext import canonical, moment, quoted
 
-__all__ = ["GENESIS", "Link", "execution_of", "link", "linked"]
+__all__ = ["GENESIS", "Link", "link", "linked", "recorded"]
 
 GENESIS: Final = bytes(32)
 
@@ -31,7 +31,7 @@ class Link:
     who: Attribution
 
 
-def execution_of(data: Json) -> str | None:
+def _execution_of(data: Json) -> str | None:
     """The execution that an event is about, from its data."""
     if not isinstance(data, dict):
         return None
@@ -42,6 +42,23 @@ def execution_of(data: Json) -> str | None:
             return found if isinstance(found, str) else None
     found = data.get("execution_id")
     return found if isinstance(found, str) else None
+
+
+def recorded(common: Link, seq: int, kind: str, data: Json, hashed: bytes) -> Record:
+    """One line of a transition as it is read; `hashed` is its link."""
+    return Record(
+        run_id=common.run_id,
+        seq=seq,
+        revision=common.revision,
+        at=common.at,
+        kind=kind,
+        data=data,
+        acting=common.who.acting,
+        delegating=common.who.delegating,
+        root=common.who.root,
+        execution_id=_execution_of(data),
+        hash=hashed.hex(),
+    )
 
 
 def linked(common: Link, first_seq: int, events: Sequence[tuple[str, str]], before: bytes) -> list[bytes]:

@@ -15,7 +15,7 @@ from procedo.core.messages import Event
 from procedo.core.model import Json
 from procedo.errors import StoreError
 from procedo.ports import Attribution, Record
-from procedo.stores.chain import GENESIS, Link, execution_of, linked
+from procedo.stores.chain import GENESIS, Link, linked, recorded
 from procedo.stores.codec import FORMAT, encode_event
 from procedo.stores.jsontext import canonical, instant, moment, parsed
 
@@ -97,7 +97,7 @@ def _rows(connection: sqlite3.Connection, run_id: str, number: int, after: int) 
         before = head
         for seq, ((kind, data), hashed) in enumerate(zip(told, links, strict=True), first):
             if seq > after:
-                yield _record(common, seq, kind, data, hashed)
+                yield recorded(common, seq, kind, data, hashed)
 
 
 def _before(connection: sqlite3.Connection, number: int, after: int) -> bytes:
@@ -105,22 +105,6 @@ def _before(connection: sqlite3.Connection, number: int, after: int) -> bytes:
     sql = "SELECT hash FROM transitions WHERE run = ? AND seq <= ? ORDER BY revision DESC LIMIT 1"
     row = connection.execute(sql, (number, after)).fetchone()
     return GENESIS if row is None else bytes(row[0])
-
-
-def _record(common: Link, seq: int, kind: str, data: Json, hashed: bytes) -> Record:
-    return Record(
-        run_id=common.run_id,
-        seq=seq,
-        revision=common.revision,
-        at=common.at,
-        kind=kind,
-        data=data,
-        acting=common.who.acting,
-        delegating=common.who.delegating,
-        root=common.who.root,
-        execution_id=execution_of(data),
-        hash=hashed.hex(),
-    )
 
 
 def records(

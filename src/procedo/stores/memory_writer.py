@@ -12,7 +12,7 @@ from procedo.core.notice import Telling
 from procedo.core.retention import forgotten
 from procedo.core.state import Run
 from procedo.ports import Attribution, Claim, Definition, Job, Record, StoredKey
-from procedo.stores.chain import GENESIS, Link, execution_of, linked
+from procedo.stores.chain import GENESIS, Link, linked, recorded
 from procedo.stores.codec import encode_event
 from procedo.stores.jsontext import parsed
 from procedo.stores.memory_reader import Contents, Kept, MemoryReader, StoredJob
@@ -25,25 +25,10 @@ __all__ = ["MemoryWriter"]
 def _records(common: Link, first: int, events: Sequence[Event], earlier: Sequence[Record]) -> list[Record]:
     told = [encode_event(event) for event in events]
     links = linked(common, first, told, bytes.fromhex(earlier[-1].hash) if earlier else GENESIS)
-    records = []
-    for seq, ((kind, written), link) in enumerate(zip(told, links, strict=True), first):
-        data = parsed(written)
-        records.append(
-            Record(
-                run_id=common.run_id,
-                seq=seq,
-                revision=common.revision,
-                at=common.at,
-                kind=kind,
-                data=data,
-                acting=common.who.acting,
-                delegating=common.who.delegating,
-                root=common.who.root,
-                execution_id=execution_of(data),
-                hash=link.hex(),
-            )
-        )
-    return records
+    return [
+        recorded(common, seq, kind, parsed(written), hashed)
+        for seq, ((kind, written), hashed) in enumerate(zip(told, links, strict=True), first)
+    ]
 
 
 class MemoryWriter(MemoryReader, MemorySessionWriter):
