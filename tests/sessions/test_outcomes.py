@@ -1,5 +1,7 @@
 """What becomes of a call that did not go well, and of the same call made again."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.usage import RequestUsage
@@ -29,6 +31,15 @@ async def vanishing(**_: object) -> str:
 
 async def crashing(**_: object) -> str:
     raise OSError("the disk is full")
+
+
+def giving(text: str) -> Callable[..., Awaitable[str]]:
+    """A tool that has this result."""
+
+    async def given(**_: object) -> str:
+        return text
+
+    return given
 
 
 @pytest.mark.parametrize(
@@ -180,12 +191,8 @@ async def test_a_reading_call_that_was_lost_may_be_made_again(bench: Bench) -> N
 async def test_a_long_result_is_shown_in_part_and_kept_whole(bench: Bench) -> None:
     bench.configure(config(runtime="max_tool_result_chars = 200"))
     text = "".join(f"{number:04d} " for number in range(200))
-
-    async def long(**_: object) -> str:
-        return text
-
     talk = Talk([said(call("file_read", path="a")), said("x")])
-    async with bench.opened(talk, {"file_read": long}) as desk:
+    async with bench.opened(talk, {"file_read": giving(text)}) as desk:
         await desk.start()
         await desk.work()
         (row,) = (await desk.transcript()).calls
@@ -215,12 +222,9 @@ async def test_a_short_result_is_shown_as_it_is(bench: Bench) -> None:
 async def test_the_model_reads_what_nobody_would_see_and_the_record_keeps_what_came(
     bench: Bench, came: str, told: str
 ) -> None:
-    async def odd(**_: object) -> str:
-        return came
-
     same = call("http_request", **POST)
     talk = Talk([said(same), said(same, same), said("x")])
-    async with bench.opened(talk, {"http_request": odd}) as desk:
+    async with bench.opened(talk, {"http_request": giving(came)}) as desk:
         await desk.start()
         assert (await desk.work()).run.status is Status.COMPLETED
         first, *repeats = (await desk.transcript()).calls
@@ -231,12 +235,8 @@ async def test_the_model_reads_what_nobody_would_see_and_the_record_keeps_what_c
 
 async def test_lines_tabs_and_joined_letters_reach_the_model_as_they_are(bench: Bench) -> None:
     text = 'a\r\n\tb\n\r\n{"c": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f52c"}'
-
-    async def ours(**_: object) -> str:
-        return text
-
     talk = Talk([said(call("file_read", path="a")), said("x")])
-    async with bench.opened(talk, {"file_read": ours}) as desk:
+    async with bench.opened(talk, {"file_read": giving(text)}) as desk:
         await desk.start()
         await desk.work()
         (row,) = (await desk.transcript()).calls
@@ -246,12 +246,8 @@ async def test_lines_tabs_and_joined_letters_reach_the_model_as_they_are(bench: 
 
 async def test_what_is_spelled_out_counts_towards_the_size_of_a_result(bench: Bench) -> None:
     bench.configure(config(runtime="max_tool_result_chars = 200"))
-
-    async def long(**_: object) -> str:
-        return "\x00" * 100
-
     talk = Talk([said(call("file_read", path="a")), said("x")])
-    async with bench.opened(talk, {"file_read": long}) as desk:
+    async with bench.opened(talk, {"file_read": giving("\x00" * 100)}) as desk:
         await desk.start()
         await desk.work()
         (row,) = (await desk.transcript()).calls
@@ -260,11 +256,8 @@ async def test_what_is_spelled_out_counts_towards_the_size_of_a_result(bench: Be
 
 
 async def test_half_a_character_of_a_tool_is_no_reason_to_stop(bench: Bench) -> None:
-    async def named(**_: object) -> str:
-        return "caf\udce9.txt (3 bytes)"
-
     talk = Talk([said(call("file_read", path="a")), said("x")])
-    async with bench.opened(talk, {"file_read": named}) as desk:
+    async with bench.opened(talk, {"file_read": giving("caf\udce9.txt (3 bytes)")}) as desk:
         await desk.start()
         assert (await desk.work()).run.status is Status.COMPLETED
     assert talk.last_heard() == [("file_read", "success", r"caf\udce9.txt (3 bytes)")]
