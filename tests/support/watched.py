@@ -16,7 +16,7 @@ from typing import Any
 from commands import Workspace
 from stdio_process import HELLO, READY, answer, call, say
 
-__all__ = ["Hosted", "Listening", "furnish", "hosting", "listening"]
+__all__ = ["BOUND_S", "Hosted", "Listening", "furnish", "hosting", "listening"]
 
 BOUND_S = 240.0
 CONFIG = """

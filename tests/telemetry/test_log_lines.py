@@ -31,11 +31,11 @@ def test_every_event_has_a_line_or_is_silent_on_purpose() -> None:
 def test_json_lines_tell_a_run_from_its_start_to_its_end(tmp_path: Path) -> None:
     place = furnish(tmp_path, '[logging]\nformat = "json"\n')
     with listening(place) as server:
-        view = server.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)
+        view = server.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=45)
         code = view["actions"][0]["context"]["code"]
         place.person("approve", code)
         run_id = view["run_id"]
-        action = server.call("sop_resume", run_id=run_id, wait_s=30)["actions"][0]
+        action = server.call("sop_resume", run_id=run_id, wait_s=45)["actions"][0]
         report = {"execution_id": action["execution_id"], "status": "completed", "output": "shipped"}
         server.call("sop_advance", run_id=run_id, **report)
         server.end()

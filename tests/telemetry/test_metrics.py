@@ -1,5 +1,6 @@
 """`/metrics`: what a scraper reads, over restarts and processes, and who may read it."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ import httpx2
 import pytest
 from http_server import Served, bearer, reserved, served
 from prometheus_client.parser import text_string_to_metric_families
-from watched import furnish, listening
+from watched import BOUND_S, Listening, furnish, listening
 
 from procedo.core.reach import Reach
 from procedo.errors import Refused, StoreError
@@ -33,13 +34,21 @@ def key(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return name, tuple(sorted(labels.items()))
 
 
+def told(server: Listening, sample: tuple[str, tuple[tuple[str, str], ...]]) -> str:
+    """The page, once it has this sample: a commit is counted a moment after it can be seen."""
+    until = time.monotonic() + BOUND_S
+    while sample not in read((answer := server.get("/metrics"))[1]):
+        assert time.monotonic() < until, answer
+    assert answer[0] == 200
+    return answer[1]
+
+
 @pytest.mark.requirement("metrics")
 def test_the_page_counts_what_happened_and_what_stands_holds_over_a_restart(tmp_path: Path) -> None:
     place = furnish(tmp_path)
     with listening(place) as server:
-        view = server.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)
-        status, text = server.get("/metrics")
-        assert status == 200
+        view = server.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=45)
+        text = told(server, key("procedo_sessions_total", agent="reviewer", state="completed"))
         families = {family.name: family for family in text_string_to_metric_families(text)}
         assert set(families) == {one.prometheus.removesuffix("_total") for one in INSTRUMENTS}
         assert {families[one.prometheus.removesuffix("_total")].type for one in INSTRUMENTS} == set(Kind)

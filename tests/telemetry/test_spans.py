@@ -30,6 +30,8 @@ TREE = {
     ("execute_tool file_read", "invoke_agent reviewer"),
     ("transition Finish", "invoke_agent reviewer"),
 }
+CHATS = Counter([("chat scripted", "invoke_agent reviewer")])
+"""The second time that the model is asked."""
 INTERNAL, SERVER, CLIENT, CONSUMER = 1, 2, 3, 5
 
 
@@ -43,6 +45,12 @@ def edges(collector: Collector, trace: str) -> Counter[tuple[str, str]]:
     return Counter((span.name, collector.parent_of(span)) for span in found)
 
 
+def whole(collector: Collector) -> bool:
+    """Whether every span of a run to its gate has arrived: the end of a server waits for a moment only."""
+    wanted = Counter(name for name, _ in (Counter(TREE) + CHATS).elements())
+    return wanted <= Counter(span.name for span in collector.spans)
+
+
 def the(collector: Collector, name: str) -> Seen:
     (span,) = collector.named(name)
     return span
@@ -54,9 +62,10 @@ def test_a_run_is_one_tree_from_the_call_to_models_tools_and_capabilities(tmp_pa
         place = furnish(tmp_path, telemetry(collector))
         with hosting(place, **SOON) as host:
             view = host.to_the_gate(name="Ada")
+            collector.until(whole)
             assert host.end() == 0
     served = the(collector, "tools/call sop_start")
-    assert edges(collector, served.trace) == Counter(TREE) + Counter([("chat scripted", "invoke_agent reviewer")])
+    assert edges(collector, served.trace) == Counter(TREE) + CHATS
     kinds = {span.name.split()[0]: span.kind for span in collector.spans}
     assert kinds["transition"] == kinds["invoke_agent"] == kinds["execute_tool"] == kinds["capability"] == INTERNAL
     assert (kinds["tools/call"], kinds["chat"], kinds["job"]) == (SERVER, CLIENT, CONSUMER)
@@ -69,6 +78,7 @@ def test_spans_carry_what_is_documented_and_nothing_else(tmp_path: Path) -> None
         place = furnish(tmp_path, telemetry(collector))
         with hosting(place, **SOON) as host:
             run_id = host.to_the_gate(name="Ada")["run_id"]
+            collector.until(whole)
             host.end()
     assert the(collector, "transition Start").attributes == {
         "procedo.command": "Start",
@@ -130,10 +140,11 @@ def test_a_trace_that_the_client_began_goes_on_here(tmp_path: Path) -> None:
     with Collector() as collector:
         place = furnish(tmp_path, telemetry(collector))
         with hosting(place, **SOON) as host:
-            asked = call(9, "sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)
+            asked = call(9, "sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=45)
             asked["params"]["_meta"] = {"traceparent": f"00-{trace}-{above}-01"}
             say(host.process, asked)
             answer(host.process, 9)
+            collector.until(whole)
             host.end()
     served = the(collector, "tools/call sop_start")
     assert (served.trace, served.parent) == (trace, above)
@@ -144,13 +155,14 @@ def test_over_http_a_decision_and_a_report_are_traced_and_the_numbers_arrive(tmp
     with Collector() as collector:
         place = furnish(tmp_path, telemetry(collector))
         with listening(place, **SOON) as server:
-            view = server.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)
+            view = server.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=45)
             place.person("approve", view["actions"][0]["context"]["code"])
-            view = server.call("sop_resume", run_id=view["run_id"], wait_s=30)
+            view = server.call("sop_resume", run_id=view["run_id"], wait_s=45)
             (action,) = view["actions"]
             report = {"execution_id": action["execution_id"], "status": "completed", "output": "shipped"}
             assert server.call("sop_advance", run_id=view["run_id"], **report)["status"] == "completed"
             done = (("sop", "shipping"), ("status", "completed"))
+            collector.until(lambda c: c.has("transition Report", "tools/call sop_advance"))
             collector.until(lambda c: done in c.metrics.get("procedo.runs.ended", {}))
             collector.until(lambda c: c.metrics.get("procedo.runs", {}).get((("status", "completed"),)) == 1)
             assert server.end() == 143
@@ -177,8 +189,10 @@ def test_what_goes_wrong_is_marked_with_its_code_and_without_its_words(tmp_path:
     with Collector() as collector:
         place = furnish(tmp_path, telemetry(collector), script=script)
         with hosting(place, **SOON) as host:
-            run_id = host.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=30)["run_id"]
+            run_id = host.call("sop_start", name="shipping", inputs={"name": "Ada"}, wait_s=45)["run_id"]
             assert "[not_open]" in host.call("sop_advance", run_id=run_id, execution_id="9.1", status="failed")
+            named = ("execute_tool file_read", "invoke_agent reviewer", "tools/call sop_advance")
+            collector.until(lambda c: c.has(*named))
             host.end()
     tool, session = the(collector, "execute_tool file_read"), the(collector, "invoke_agent reviewer")
     assert (tool.failed, tool.attributes["procedo.outcome"], tool.attributes["error.type"]) == (
@@ -249,6 +263,7 @@ def test_a_caller_s_inventions_reach_no_collector(tmp_path: Path) -> None:
         host.call("sop_invented", pin="4711")
         host.call("invented")
         host.call("sop_list")
+        collector.until(lambda c: c.has("tools/call", "tools/call sop_list"))
         assert host.end() == 0
     assert {span.name for span in collector.spans if span.name.startswith("tools/call")} >= {
         "tools/call",

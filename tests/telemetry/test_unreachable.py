@@ -28,13 +28,14 @@ def test_a_run_goes_on_and_the_process_ends_while_a_collector_never_answers(tmp_
 
 @pytest.mark.requirement("telemetry-harmless")
 def test_a_collector_that_is_gone_is_told_once_and_without_its_traces(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as known:
-        port = known.getsockname()[1]
-    place = furnish(tmp_path, settings(f"http://127.0.0.1:{port}"))
-    with hosting(place, OTEL_BSP_SCHEDULE_DELAY="50") as host:
-        host.until("telemetry is not delivered")
-        assert host.to_the_gate(name="Ada")["status"] == "waiting_approval"
-        assert host.end() == 0
+    with socket.socket() as mute:
+        # The port is held, so that nobody else takes it, and nobody listens there.
+        mute.bind(("127.0.0.1", 0))
+        place = furnish(tmp_path, settings(f"http://127.0.0.1:{mute.getsockname()[1]}"))
+        with hosting(place, OTEL_BSP_SCHEDULE_DELAY="50") as host:
+            host.until("telemetry is not delivered")
+            assert host.to_the_gate(name="Ada")["status"] == "waiting_approval"
+            assert host.end() == 0
     (told,) = [line for line in host.lines if "session" not in line and "gate" not in line]
     assert told.endswith('WARNING telemetry is not delivered  cause="the collector cannot be reached"')
 
