@@ -37,8 +37,8 @@ def notices(shop: Shop) -> int:
 
 
 async def at_rest(app: App, run_id: str) -> Snapshot:
-    with anyio.fail_after(30):
-        return await app.runs.wait(run_id, HOST, 30)
+    with anyio.fail_after(240):
+        return await app.runs.wait(run_id, HOST, 240)
 
 
 async def claimed(app: App, shop: Shop) -> Claim:

@@ -262,8 +262,8 @@ async def test_a_yes_without_a_free_slot_is_kept_and_the_run_goes_on_by_itself_w
         waiting = await app.runs.state(parked.run.id, HOST)
         assert running.run.id in waiting.run.slot_reason
         await app.runs.advance(running.run.id, "1.1", "completed", "done", HOST)
-        with anyio.fail_after(30):
-            goes_on = await app.runs.wait(parked.run.id, HOST, 20)
+        with anyio.fail_after(240):
+            goes_on = await app.runs.wait(parked.run.id, HOST, 240)
         assert [execution.id for execution in goes_on.run.open_executions] == ["1.1"]
         history = await app.runs.history(parked.run.id)
         assert [record.kind for record in history.records].count("GateResolved") == 1

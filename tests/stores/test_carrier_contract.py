@@ -74,7 +74,7 @@ class Worker:
         self._moved = anyio.Event()
 
     async def until(self, *, claims: int = 0, done: int = 0) -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(240):
             while len(self.claims) < claims or len(self.done) < done:
                 await self._moved.wait()
 
@@ -85,7 +85,7 @@ async def emit(store: Store, carrier: Carrier, *jobs: Job) -> None:
 
 async def first_job_at(store: Store, at: datetime | None, now: datetime = NOW) -> None:
     """Until the first job that is left to do can be claimed at that time."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while await store.read(lambda reader: reader.next_job_at(now)) != at:
             await store.changed(5)
 
@@ -238,7 +238,7 @@ async def test_a_worker_that_lost_its_claim_stops_the_job(
         await clock.until_sleeping(LEASE_S / 3)
         with caplog.at_level(logging.WARNING, "procedo.carrier"):
             await clock.move(LEASE_S / 3)
-            with anyio.fail_after(30):
+            with anyio.fail_after(240):
                 while "its claim is lost" not in caplog.text:
                     await store.changed(0.05)
         slow.let_go()
@@ -293,7 +293,7 @@ def test_the_rest_after_a_failure_grows_up_to_five_minutes() -> None:
 async def test_a_worker_of_a_closed_store_ends(store: Store, made: Callable[[], Carrier]) -> None:
     carrier = made()
     await store.close()
-    with pytest.raises(BaseExceptionGroup) as caught, anyio.fail_after(30):
+    with pytest.raises(BaseExceptionGroup) as caught, anyio.fail_after(240):
         await carrier.run_worker(Worker().perform)
     assert caught.group_contains(StoreError)
 

@@ -186,7 +186,7 @@ async def test_a_store_is_closed_although_somebody_holds_the_lock(file: Path) ->
             await started(store, "run-1")
         assert caught.value.code == "store_closed"
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as group:
             group.start_soon(write)
             await anyio.wait_all_tasks_blocked()

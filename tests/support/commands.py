@@ -16,7 +16,7 @@ from repository import ROOT
 
 __all__ = ["Done", "Workspace"]
 
-LIMIT_S: Final = 180.0
+LIMIT_S: Final = 400.0
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class HandClock:
     async def until_sleeping(self, seconds: float, *, asked: float | None = None) -> None:
         """Until somebody sleeps who is to be woken in so many seconds from now, and who asked for so many."""
         at = self._now + timedelta(seconds=seconds)
-        with anyio.fail_after(30):
+        with anyio.fail_after(240):
             while not any(due == at and asked in (None, wanted) for due, wanted in self._sleepers.values()):
                 await self._asleep.wait()
 

@@ -12,12 +12,13 @@ from procedo.transition import Snapshot
 __all__ = ["HOST", "report", "waited"]
 
 HOST: Final = Surface(Principal(Source.HOST, "agent", PrincipalKind.AGENT))
+LONGEST_S: Final = 120.0
 
 
 async def _report(root: Path, run_id: str, execution_id: str, output: Any, status: str) -> Snapshot:
     async with open_app(root) as app:
         await app.runs.advance(run_id, execution_id, status, output, HOST)
-        return await app.runs.wait(run_id, HOST, 10)
+        return await app.runs.wait(run_id, HOST, LONGEST_S)
 
 
 def report(root: Path, run_id: str, execution_id: str, output: Any = None, status: str = "completed") -> Snapshot:
@@ -27,7 +28,7 @@ def report(root: Path, run_id: str, execution_id: str, output: Any = None, statu
 
 async def _waited(root: Path, run_id: str) -> Snapshot:
     async with open_app(root) as app:
-        return await app.runs.wait(run_id, HOST, 10)
+        return await app.runs.wait(run_id, HOST, LONGEST_S)
 
 
 def waited(root: Path, run_id: str) -> Snapshot:

@@ -53,7 +53,7 @@ async def race(store: SqliteStore, runs: str) -> None:
 async def wait(store: SqliteStore) -> None:
     await store.read(lambda reader: reader.run_ids())
     say("ready")
-    say(await store.changed(20))
+    say(await store.changed(240))
 
 
 WHAT: dict[str, Callable[..., Awaitable[None]]] = {"walk": walk, "race": race, "wait": wait}

@@ -16,7 +16,7 @@ from procedo.runs import History, Runs, Snapshot, Surface
 
 AGENT: Final = Surface(Principal(Source.HOST, "agent", PrincipalKind.AGENT))
 IDA: Final = Surface(Principal(Source.CLI, "ida", PrincipalKind.HUMAN), can_ask=True)
-LONGEST_S: Final = 60.0
+LONGEST_S: Final = 240.0
 
 
 class Time(Protocol):
