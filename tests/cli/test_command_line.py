@@ -109,12 +109,17 @@ def test_each_verb_answers_with_its_minimal_arguments(
     assert done.code == EXPECTED.get(verb, 0), done.out + done.err
 
 
+def timeless(said: str) -> str:
+    """What was said without what is another at every moment: the time, the room on the disk, how slow a start is."""
+    for changing in (r"[\d,]+ MiB free", r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", r"\w+ +start  .*\n(?: +-> .*\n)?"):
+        said = re.sub(changing, "…", said)
+    return said
+
+
 @pytest.mark.parametrize("words", [("list", "--json"), ("show", "nothing"), ("approve", "G0"), ("start",), ("doctor",)])
 def test_a_forked_command_says_and_is_what_a_fresh_one_is(kiln: Workspace, words: tuple[str, ...]) -> None:
     forked, fresh = kiln.run(*words), kiln.fresh(*words)
-    # The space on the disk is another at every moment.
-    told = [re.sub(r"[\d,]+ MiB free", "some free", done.out) for done in (forked, fresh)]
-    assert told[0] == told[1]
+    assert timeless(forked.out) == timeless(fresh.out)
     assert (forked.code, forked.err) == (fresh.code, fresh.err)
 
 
@@ -212,5 +217,5 @@ def test_a_reader_that_goes_away_is_no_error(kiln: Workspace) -> None:
     )
     assert reading.stdout is not None
     reading.stdout.close()
-    _, complaint = reading.communicate(timeout=60)
+    _, complaint = reading.communicate(timeout=240)
     assert (reading.returncode, complaint) == (141, b"")

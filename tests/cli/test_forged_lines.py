@@ -73,7 +73,7 @@ def test_the_watched_inbox_and_a_watched_run_show_newlines_as_escapes(workspace:
             if "Send this" in line:
                 break
         process.terminate()
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=240)
         assert "\\x0a" in seen, seen
         assert forged(seen + rest) == []
 

@@ -18,7 +18,7 @@ from procedo.surfaces.cli.installation.jsonscan import value_of
 
 pytestmark = pytest.mark.requirement("install")
 
-BOUND_S = 90
+BOUND_S = 240
 STEPS = "1. **Only** — Do it.\n   - terminal: true\n"
 
 
