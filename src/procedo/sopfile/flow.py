@@ -1,18 +1,22 @@
-"""The ways through a procedure as a graph: what leads where, what always comes before what. Pure and near linear.
+"""The ways through a procedure as a graph: what leads where, what always comes before what. Pure.
 
 Every step is two nodes, begun and done: a step that failed, was denied or passed over leads on without
-being done. A node dominates another when every way from the start to the other leads through it.
+being done.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from procedo.core.model import Sop, Step
 from procedo.core.routing import in_line
+from procedo.sopfile.graphs import Dominators, postorder
 
-__all__ = ["END", "Dominators", "Flow", "circles"]
+__all__ = ["END", "Flow"]
+
+Node: TypeAlias = tuple[int, bool]
+"""A step by its number, begun or (True) done."""
 
 END: Final = 0
 """The target that means the end; step numbers begin at 1."""
@@ -76,8 +80,8 @@ class Flow:
         return frozenset(seen)
 
     @cached_property
-    def _edges(self) -> dict[tuple[int, bool], list[tuple[int, bool]]]:
-        edges: dict[tuple[int, bool], list[tuple[int, bool]]] = {}
+    def _edges(self) -> dict[Node, list[Node]]:
+        edges: dict[Node, list[Node]] = {}
         for step in self.sop.steps:
             begun, done = (step.number, False), (step.number, True)
             onward = [(target, False) for target in self.onward[step.number] if target != END]
@@ -88,13 +92,17 @@ class Flow:
         return edges
 
     @cached_property
-    def dominators(self) -> "Dominators":
+    def dominators(self) -> Dominators[Node]:
         """What always comes before what; nodes are (step, done)."""
         return Dominators(self._edges, (self.sop.steps[0].number, False))
 
     def always_before(self, earlier: int, later: int) -> bool:
         """True when `earlier` is completed on every way to `later`."""
         return self.dominators.dominates((earlier, True), (later, False))
+
+    def parting(self, one: int, other: int) -> int:
+        """The last step that every way to either of two reached steps leads through: where their ways part."""
+        return self.dominators.parting((one, False), (other, False))[0]
 
     def passes_by(self, needed: int, waiting: int) -> bool:
         """True when some way leads to `waiting` while no branch beside it completes `needed`; both are reached.
@@ -104,7 +112,7 @@ class Flow:
         """
         if self.always_before(needed, waiting):
             return False
-        start = (self.dominators.parting(needed, waiting), False)
+        start = (self.parting(needed, waiting), False)
         choices = self._choices_until(start, needed, waiting)
         avoid, arrive = {(END, False), (waiting, False)}, {(waiting, False)}
         avoid.update(node for node, found in choices.items() if found is None)
@@ -118,12 +126,10 @@ class Flow:
                         arrive.update(() if arrive.isdisjoint(choice) else (node,))
         return start in arrive
 
-    def _choices_until(
-        self, start: tuple[int, bool], needed: int, waiting: int
-    ) -> dict[tuple[int, bool], tuple[tuple[tuple[int, bool], ...], ...] | None]:
+    def _choices_until(self, start: Node, needed: int, waiting: int) -> dict[Node, tuple[tuple[Node, ...], ...] | None]:
         """The choices at each node that is reached before `needed` is done, last ones first; None: held up there."""
-        found: dict[tuple[int, bool], tuple[tuple[tuple[int, bool], ...], ...] | None] = {}
-        for node in _postorder(self._edges, start, frozenset({(needed, True), (waiting, False)})):
+        found: dict[Node, tuple[tuple[Node, ...], ...] | None] = {}
+        for node in postorder(self._edges, start, frozenset({(needed, True), (waiting, False)})):
             step = self.sop.by_number[node[0]]
             if node in ((needed, True), (waiting, False)):
                 continue
@@ -140,164 +146,3 @@ class Flow:
     def only_behind(self, earlier: int, later: int) -> bool:
         """True when nothing leads to the completion of `later` but through `earlier`, or nothing at all does."""
         return later not in self.reached or self.dominators.dominates((earlier, False), (later, True))
-
-
-class Dominators:
-    """The dominator tree of a graph, by the iterative algorithm of Cooper, Harvey and Kennedy."""
-
-    def __init__(self, edges: Mapping[tuple[int, bool], Sequence[tuple[int, bool]]], start: tuple[int, bool]) -> None:
-        order = _postorder(edges, start)
-        self._index = {node: index for index, node in enumerate(order)}
-        before: list[list[int]] = [[] for _ in order]
-        for node in order:
-            for target in edges[node]:
-                before[self._index[target]].append(self._index[node])
-        self._above = _immediate(before, len(order) - 1)
-        self._entered, self._left, self._depth = self._intervals()
-
-    def _intervals(self) -> tuple[list[int], list[int], list[int]]:
-        """When a walk over the tree enters and leaves each node, and how deep each is."""
-        root = len(self._above) - 1
-        below: list[list[int]] = [[] for _ in self._above]
-        for node, above in enumerate(self._above):
-            if node != root:
-                below[above].append(node)
-        entered, left, depth = ([0] * len(below) for _ in range(3))
-        clock = 0
-        waiting = [(root, False)]
-        while waiting:
-            node, done = waiting.pop()
-            clock += 1
-            if done:
-                left[node] = clock
-                continue
-            entered[node] = clock
-            waiting.append((node, True))
-            for child in below[node]:
-                depth[child] = depth[node] + 1
-                waiting.append((child, False))
-        return entered, left, depth
-
-    def dominates(self, above: tuple[int, bool], below: tuple[int, bool]) -> bool:
-        """True when every way to `below` leads through `above`; False for nodes that no way leads to."""
-        if above not in self._index or below not in self._index:
-            return False
-        first, second = self._index[above], self._index[below]
-        return self._entered[first] <= self._entered[second] and self._left[second] <= self._left[first]
-
-    def parting(self, one: int, other: int) -> int:
-        """The last step that every way to either of two reached steps leads through: where their ways part."""
-        first, second = self._index[(one, False)], self._index[(other, False)]
-        while first != second:
-            if self._depth[first] < self._depth[second]:
-                first, second = second, first
-            first = self._above[first]
-        return self._nodes[first][0]
-
-    @cached_property
-    def _nodes(self) -> list[tuple[int, bool]]:
-        return list(self._index)
-
-
-def _postorder(
-    edges: Mapping[tuple[int, bool], Sequence[tuple[int, bool]]],
-    start: tuple[int, bool],
-    without: frozenset[tuple[int, bool]] = frozenset(),
-) -> list[tuple[int, bool]]:
-    """The nodes that a start leads to, what a node leads to before itself; `without` are never left."""
-    order: list[tuple[int, bool]] = []
-    seen = {start}
-    waiting: list[tuple[tuple[int, bool], Iterator[tuple[int, bool]]]] = [(start, iter(edges[start]))]
-    while waiting:
-        node, targets = waiting[-1]
-        following = next((target for target in targets if target not in seen), None)
-        if following is None:
-            order.append(node)
-            waiting.pop()
-        else:
-            seen.add(following)
-            waiting.append((following, iter([] if following in without else edges[following])))
-    return order
-
-
-def _immediate(before: Sequence[Sequence[int]], root: int) -> list[int]:
-    """The immediate dominator of each node, by its number in post-order."""
-    above = [-1] * len(before)
-    above[root] = root
-    changed = True
-    while changed:
-        changed = False
-        for node in range(root - 1, -1, -1):
-            known = [other for other in before[node] if above[other] >= 0]
-            meeting = known[0]
-            for other in known[1:]:
-                meeting = _meet(above, meeting, other)
-            if above[node] != meeting:
-                above[node] = meeting
-                changed = True
-    return above
-
-
-def _meet(above: Sequence[int], one: int, other: int) -> int:
-    while one != other:
-        while one < other:
-            one = above[one]
-        while other < one:
-            other = above[other]
-    return one
-
-
-def circles(edges: Mapping[int, Iterable[int]]) -> list[frozenset[int]]:
-    """Sets of nodes that all lead to each other; a single node only when it leads to itself (Tarjan's algorithm)."""
-    walk = _Tarjan(edges)
-    for node in edges:
-        walk.visit(node)
-    return walk.found
-
-
-class _Tarjan:
-    """One walk over a graph, without recursion."""
-
-    def __init__(self, edges: Mapping[int, Iterable[int]]) -> None:
-        self.edges = edges
-        self.number: dict[int, int] = {}
-        self.low: dict[int, int] = {}
-        self.stack: list[int] = []
-        self.on_stack: set[int] = set()
-        self.found: list[frozenset[int]] = []
-
-    def visit(self, start: int) -> None:
-        if start in self.number:
-            return
-        waiting = [(start, self._enter(start))]
-        while waiting:
-            node, targets = waiting[-1]
-            for target in targets:
-                if target not in self.number:
-                    waiting.append((target, self._enter(target)))
-                    break
-                if target in self.on_stack:
-                    self.low[node] = min(self.low[node], self.number[target])
-            else:
-                waiting.pop()
-                if waiting:
-                    above = waiting[-1][0]
-                    self.low[above] = min(self.low[above], self.low[node])
-                self._leave(node)
-
-    def _enter(self, node: int) -> Iterator[int]:
-        self.number[node] = self.low[node] = len(self.number)
-        self.stack.append(node)
-        self.on_stack.add(node)
-        return iter([target for target in self.edges[node] if target in self.edges])
-
-    def _leave(self, node: int) -> None:
-        if self.low[node] != self.number[node]:
-            return
-        circle: set[int] = set()
-        while node not in circle:
-            other = self.stack.pop()
-            self.on_stack.discard(other)
-            circle.add(other)
-        if len(circle) > 1 or node in self.edges[node]:
-            self.found.append(frozenset(circle))

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 from procedo.core.model import Step
 from procedo.sopfile.checked import Checked
-from procedo.sopfile.flow import Flow, circles
+from procedo.sopfile.flow import Flow
+from procedo.sopfile.graphs import circles
 
 __all__ = ["check_flow"]
 
@@ -119,7 +120,7 @@ def _partings(flow: Flow, joins: Iterable[Step]) -> set[int]:
     found: set[int] = set()
     for join in joins:
         needed = [number for number in join.depends_on if number in flow.reached]
-        found.update(flow.dominators.parting(one, other) for one, other in pairwise(needed))
+        found.update(flow.parting(one, other) for one, other in pairwise(needed))
     return found
 
 
