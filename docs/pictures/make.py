@@ -208,7 +208,7 @@ async def _visit(browser: Browser, origin: str, said: list[str], story: _Story, 
     page, helper = await browser.new_page(reduced_motion="reduce"), await browser.new_page()
     await page.goto(f"{origin}/inbox")
     await page.get_by_role("button", name="Show a new code").click()
-    await page.get_by_role("status").get_by_text("A new code").wait_for()
+    await page.get_by_role("status").get_by_text("in the terminal").wait_for()
     await page.get_by_label("Code or token").fill([found[1] for found in map(_CODE.search, said) if found][-1])
     await page.keyboard.press("Enter")
     await page.get_by_role("heading", name="Waiting for a decision").wait_for()

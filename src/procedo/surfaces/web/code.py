@@ -1,8 +1,10 @@
 """The login code that a person reads in the terminal of the server.
 
 It opens one session, within ten minutes, and dies after a few wrong guesses. A new one is shown in the same
-terminal when somebody asks for it at the login page. A model that talks to this server never sees it; an
-agent with a shell of the same account can read that account's terminal log, and act as that account anyway.
+terminal when somebody asks for it at the login page and the last one opens nothing any more: whoever reaches the
+page may ask, and must not take a code away from the person who is typing it. A model that talks to this server
+never sees it; an agent with a shell of the same account can read that account's terminal log, and act as that
+account anyway.
 """
 
 import secrets
@@ -41,9 +43,17 @@ class TerminalCode:
         self._live: _Live | None = None
         self._shown_at: datetime | None = None
 
+    @property
+    def good_until(self) -> datetime | None:
+        """Until when the code in the terminal opens a session; None when there is none that does."""
+        live = self._live
+        return None if live is None or live.until <= self._now() else live.until
+
     def renew(self) -> bool:
-        """Show a new code, which replaces the old one; False when one was shown a moment ago."""
+        """Show a new code. False, and nothing is shown, while the last one is good, or a moment after it was shown."""
         now = self._now()
+        if self.good_until is not None:
+            return False
         if self._shown_at is not None and now - self._shown_at < _PAUSE:
             return False
         letters = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))

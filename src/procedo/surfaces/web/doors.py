@@ -129,10 +129,13 @@ class Doors:
         return response
 
     async def renew(self, _: Request, form: Mapping[str, str]) -> Response:
-        """Show a new code in the terminal."""
-        note = "A new code is in the terminal of the server."
-        if not self._logins.show_code():
-            note = "A code was shown a moment ago. Look into the terminal of the server."
+        """Show a new code in the terminal, unless the one that is there is still good."""
+        if self._logins.show_code():
+            note = "A new code is in the terminal of the server."
+        elif (until := self._logins.code_good_until) is not None:
+            note = f"A code is already in the terminal of the server, and good until {until:%H:%M} UTC."
+        else:
+            note = "A code was shown a moment ago, and is used up. Ask again in ten seconds."
         return self._ask(_next(form.get("next", "")), note=note)
 
     async def leave(self, request: Request, form: Mapping[str, str]) -> Response:

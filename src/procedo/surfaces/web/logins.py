@@ -64,8 +64,13 @@ class Logins:
         self._now = now
 
     def show_code(self) -> bool:
-        """Show a new code in the terminal; False when one was shown a moment ago."""
+        """Show a new code in the terminal; False when the last one is still good, or was shown a moment ago."""
         return self._code.renew()
+
+    @property
+    def code_good_until(self) -> datetime | None:
+        """Until when the code in the terminal opens a session; None when there is none that does."""
+        return self._code.good_until
 
     async def open(self, credential: str) -> Opened | None:
         """A session for a terminal code or a person's token, or None when it is neither.
