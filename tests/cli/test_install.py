@@ -273,6 +273,8 @@ def test_the_list_tells_how_each_host_stands(desk: Workspace, tmp_path: Path) ->
 def mcp_list(desk: Workspace, *command: str, **variables: str) -> str:
     """What a real host says of its servers. It asks nobody and knows nobody."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(desk.root), "TERM": "dumb", "NO_COLOR": "1", **variables}
+    # Claude Code gives a server half a minute to start, which a busy machine may need more of.
+    environ["MCP_TIMEOUT"] = "200000"
     done = subprocess.run(
         [*command, "mcp", "list"],
         capture_output=True,
