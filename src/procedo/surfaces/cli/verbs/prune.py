@@ -1,7 +1,7 @@
-"""Deletes runs that ended long ago, with their records, from the store. Runs that have not ended are never touched.
-A sub-run stays as long as the run above it.
+"""Deletes runs that ended long ago, with their records, from the store.
 
-Deleting takes a person who types `y` at a terminal, or a human's token with the role operate.
+Runs that have not ended are never touched, and a sub-run stays as long as the run above it. Deleting takes a person who
+types `y` at a terminal, or a human's token with the role operate.
 """
 
 import asyncio
