@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from repository import ROOT, commands, readme
+from repository import ROOT, commands, plain_environment, readme
 
 SCRIPT = ROOT / ".ci" / "run"
 
@@ -30,7 +30,7 @@ def test_the_checks_are_all_there_and_the_tests_come_last() -> None:
 
 def session(folder: Path, *, ci: bool) -> subprocess.CompletedProcess[str]:
     # Where CI is set pytest repeats every reason in its summary, whole: `-rN` leaves the summary out everywhere.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PROCEDO", "PYTEST"))}
+    environment = {k: v for k, v in plain_environment().items() if not k.startswith(("PROCEDO", "PYTEST"))}
     environment |= {"PYTHONPATH": str(ROOT / "tests" / "support"), **({"PROCEDO_CI": "1"} if ci else {})}
     options = ["-q", "-p", "no_skips", "-rN", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     command = [sys.executable, "-m", "pytest", *options, str(folder)]

@@ -1,11 +1,10 @@
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from repository import ROOT, plain_environment
 
 pytestmark = pytest.mark.requirement("layers")
 
@@ -13,7 +12,7 @@ LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imp
 
 
 def contracts(folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    environment = plain_environment(PYTHONPATH=str(folder / "src"))
     return subprocess.run(
         [sys.executable, "-c", LINT], capture_output=True, text=True, cwd=folder, env=environment, check=False
     )

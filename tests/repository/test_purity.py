@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from repository import ROOT, plain_environment
 
 CORE = sorted((ROOT / "src" / "procedo" / "core").glob("*.py"))
 
@@ -48,6 +48,7 @@ def lint(source: str, place: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=ROOT,
+        env=plain_environment(),
         check=False,
     )
 
