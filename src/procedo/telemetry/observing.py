@@ -18,13 +18,9 @@ from procedo.core.state import Execution
 from procedo.errors import StoreError
 from procedo.ports import (
     Capabilities,
-    Capability,
-    CapabilityCall,
     Claim,
     Clock,
-    Notice,
     Notifier,
-    OutcomeUnknown,
     Store,
 )
 from procedo.telemetry import instruments, lines
@@ -32,8 +28,9 @@ from procedo.telemetry.counting import Counting, sampled
 from procedo.telemetry.happenings import Watcher
 from procedo.telemetry.logbook import Logbook, say
 from procedo.telemetry.meters import Meters
-from procedo.telemetry.spans import CAPABILITY, JOB, NO_SPANS, NOTICE, SESSION, Spans, Value
+from procedo.telemetry.spans import JOB, NO_SPANS, SESSION, Spans, Value
 from procedo.telemetry.switch import check_installed, missing, wanted
+from procedo.telemetry.watchedparts import WatchedCapabilities, WatchedNotifier
 from procedo.telemetry.watchedstore import WatchedStore
 
 if TYPE_CHECKING:
@@ -154,11 +151,11 @@ class Watched:
 
     def capabilities(self, capabilities: Capabilities) -> Capabilities:
         """See `Telemetry.capabilities`."""
-        return _WatchedCapabilities(capabilities, self.meters, self.spans)
+        return WatchedCapabilities(capabilities, self.meters, self.spans)
 
     def notifier(self, notifier: Notifier) -> Notifier:
         """See `Telemetry.notifier`."""
-        return _WatchedNotifier(notifier, self.spans)
+        return WatchedNotifier(notifier, self.spans)
 
     def performer(self, perform: Perform) -> Perform:
         """See `Telemetry.performer`."""
@@ -255,69 +252,3 @@ class Watched:
 
 
 _OF_EXECUTIONS: Final = ("perform", "verify")
-
-
-class _WatchedCapabilities:
-    """Implements `Capabilities`; what it hands out is watched."""
-
-    def __init__(self, inner: Capabilities, meters: Meters, spans: Spans) -> None:
-        self._inner = inner
-        self._meters = meters
-        self._spans = spans
-
-    def get(self, capability_id: str) -> Capability | None:
-        """See `Capabilities.get`."""
-        found = self._inner.get(capability_id)
-        return None if found is None else self._watched(found)
-
-    def all(self) -> tuple[Capability, ...]:
-        """See `Capabilities.all`."""
-        return tuple(self._watched(one) for one in self._inner.all())
-
-    def _watched(self, one: Capability) -> Capability:
-        async def run(call: CapabilityCall) -> Any:
-            attributes = {
-                "procedo.capability": one.id,
-                "procedo.run.id": call.run_id,
-                "procedo.execution.id": call.execution_id,
-            }
-            outcome = "interrupted"
-            try:
-                with self._spans.open(CAPABILITY, one.id, attributes) as span:
-                    try:
-                        result = await one.run(call)
-                        outcome = "success"
-                    except OutcomeUnknown:
-                        raise
-                    except Exception:
-                        outcome = "failed"
-                        raise
-                    finally:
-                        span.set({"procedo.outcome": outcome})
-                    return result
-            finally:
-                self._meters.add(instruments.CAPABILITIES, 1, one.id, outcome)
-
-        return replace(one, run=run)
-
-
-class _WatchedNotifier:
-    """Implements `Notifier`."""
-
-    def __init__(self, inner: Notifier, spans: Spans) -> None:
-        self._inner = inner
-        self._spans = spans
-
-    def objections(self) -> Mapping[str, str]:
-        """See `Notifier.objections`."""
-        return self._inner.objections()
-
-    async def deliver(self, notice: Notice) -> None:
-        """See `Notifier.deliver`."""
-        with self._spans.open(NOTICE, notice.route, {"procedo.notice.route": notice.route}) as span:
-            outcome = "failed"
-            try:
-                await self._inner.deliver(notice)
-                outcome = "success"
-            finally:
-                span.set({"procedo.outcome": outcome})
