@@ -19,7 +19,7 @@ from played_client import Prompted
 from reached import Reach, ran, reached
 
 pytestmark = pytest.mark.requirement("real-clients")
-PATIENCE_MS = 60_000
+PATIENCE_MS = 240_000
 """How long a client waits for the server to start; their own patience is too short for a busy machine."""
 
 
@@ -85,7 +85,7 @@ wire_api = "responses"
 CODEX_SERVER = """
 required = true
 default_tools_approval_mode = "approve"
-startup_timeout_sec = 60
+startup_timeout_sec = 240
 """
 
 

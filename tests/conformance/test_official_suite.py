@@ -22,7 +22,7 @@ from procedo.surfaces.http.serving import http_server
 from procedo.surfaces.mcp.server import build_server
 
 pytestmark = pytest.mark.requirement("conformance-suite")
-BOUND_S = 240
+BOUND_S = 600
 TASKS = frozenset(
     f"tasks-{name}"
     for name in (
@@ -68,11 +68,11 @@ def served(folder: Path) -> Iterator[str]:
     thread = Thread(target=lambda: asyncio.run(_serve(workspace(folder), ready, port, stop)))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(BOUND_S)
         yield f"http://127.0.0.1:{port[0]}/mcp"
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(BOUND_S)
 
 
 def judged(command: list[str], results: Path, url: str, revision: str) -> tuple[int, dict[str, list[str]]]:

@@ -14,7 +14,7 @@ from node_tools import node, packages
 pytestmark = pytest.mark.requirement("real-clients")
 DRIVER = Path(__file__).parent / "drive.mjs"
 SERVER = (sys.executable, "-m", "procedo", "serve")
-BOUND_S = 90
+BOUND_S = 300
 
 
 def at(folder: Path) -> Workspace:

@@ -84,7 +84,7 @@ def test_a_server_tells_its_log_at_the_start_which_notices_cannot_be_delivered(w
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         cwd=workspace.root,
         env=workspace.environment(),
         check=False,

@@ -310,7 +310,7 @@ async def test_a_worker_delivers_without_being_asked(shop: Shop, host: WebHost) 
         await app.runs.start("kiln-firing", None, HOST)
         import anyio
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(240):
             while not await app.store.read(
                 lambda reader: [t for g in reader.open_gates() for t in reader.tellings(g.run_id)]
             ):

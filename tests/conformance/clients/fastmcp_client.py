@@ -18,7 +18,7 @@ async def main() -> None:
     else:
         command, *args = order["command"]
         transport = StdioTransport(command, args, env=order["env"])
-    async with Client(transport, init_timeout=60) as client:
+    async with Client(transport, init_timeout=240) as client:
         print(json.dumps(sorted(tool.name for tool in await client.list_tools())), flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             call = json.loads(line)

@@ -18,11 +18,11 @@ async def main() -> None:
     set_tracing_disabled(True)
     model = OpenAIResponsesModel("play", AsyncOpenAI(base_url=f"{order['model']}/v1", api_key="none"))
     if "url" in order:
-        server = MCPServerStreamableHttp(params={"url": order["url"]}, client_session_timeout_seconds=60)
+        server = MCPServerStreamableHttp(params={"url": order["url"]}, client_session_timeout_seconds=240)
     else:
         command, *args = order["command"]
         params = {"command": command, "args": args, "env": order["env"]}
-        server = MCPServerStdio(params=params, client_session_timeout_seconds=60)
+        server = MCPServerStdio(params=params, client_session_timeout_seconds=240)
     async with server:
         strict = {"convert_schemas_to_strict": True}
         agent = Agent(name="desk", model=model, mcp_servers=[server], mcp_config=strict)

@@ -23,7 +23,7 @@ async def main() -> None:
         command, *args = order["command"]
         transport = StdioTransport(command, args, env=order["env"])
     model = OpenAIChatModel("play", provider=OpenAIProvider(base_url=f"{order['model']}/v1", api_key="none"))
-    async with Agent(model, toolsets=[MCPToolset(transport, init_timeout=60)]) as agent:
+    async with Agent(model, toolsets=[MCPToolset(transport, init_timeout=240)]) as agent:
         print((await agent.run(sys.argv[2])).output)
 
 
