@@ -40,6 +40,7 @@ name = "s"
 command = "{sys.executable}"
 args = ["{PAY}", "{now.port}", "{now.ledger}"]
 read_only_tools = ["look"]
+connect_timeout_secs = 120
 [worker]
 lease = "3s"
 {more}

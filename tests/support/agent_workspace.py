@@ -57,13 +57,15 @@ script = "script.toml"
 
 
 def server(name: str, *words: str, more: str = "") -> str:
-    """A `[[mcp.servers]]` table of a real server program."""
+    """A `[[mcp.servers]]` table of a real server program, which a busy machine may take long to start."""
     arguments = ", ".join(f'"{word}"' for word in (SERVER, *words))
+    patience = "" if "connect_timeout_secs" in more else "connect_timeout_secs = 120"
     return f"""
 [[mcp.servers]]
 name = "{name}"
 command = "{sys.executable}"
 args = [{arguments}]
+{patience}
 {more}
 """
 
