@@ -1,7 +1,14 @@
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["no_skips"]
+
+# Whoever the tests talk to is on this machine, and a proxy that leads out of it does not lead there.
+for name in ("http_proxy", "https_proxy", "all_proxy"):
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)
 
 # The usual examples are the same each time, and none fails for being slow on a busy machine. To look for more:
 # pytest --hypothesis-profile=thorough
