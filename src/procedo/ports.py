@@ -323,6 +323,9 @@ class Writer(Reader, Protocol):
         A sub-run stays as long as a run above it: what it used counts there.
         """
 
+    def touch(self) -> None:
+        """Change what belongs to no run and no record, so that this transaction has something to commit."""
+
 
 class Store(Protocol):
     """The only truth."""

@@ -46,7 +46,7 @@ def at(principal: Principal) -> Surface:
 OPERATORS_ONLY = {
     "claim_job", "drop_login", "due_runs", "finish_job", "jobs_waiting", "login", "next_job_at", "owned",
     "owned_counts", "owner", "postpone_job", "prune", "put_login", "put_owner", "put_session", "put_telling",
-    "put_token", "renew_job", "run_ids", "spent_since", "take_action", "token", "tokens", "used_in_tree",
+    "put_token", "renew_job", "run_ids", "spent_since", "take_action", "token", "tokens", "touch", "used_in_tree",
 }  # fmt: skip
 
 

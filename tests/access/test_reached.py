@@ -47,7 +47,7 @@ OPERATORS_ONLY = {
     "claim_job", "drop_login", "due_runs", "finish_job", "jobs_waiting", "login", "next_job_at", "owned",
     "owned_counts", "owner",
     "postpone_job", "prune", "put_login", "put_owner", "put_session", "put_telling", "put_token", "renew_job",
-    "spent_since", "take_action", "token", "tokens", "used_in_tree",
+    "spent_since", "take_action", "token", "tokens", "touch", "used_in_tree",
 }  # fmt: skip
 
 

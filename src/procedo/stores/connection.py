@@ -25,7 +25,7 @@ __all__ = [
 APPLICATION_ID: Final = 0x70726364
 """`prcd`, in the file's header: a file of anybody else is never written to."""
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 _SLICE_MS: Final = 100
 _WAL_PAGES: Final = 4000

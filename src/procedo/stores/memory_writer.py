@@ -152,6 +152,9 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
             setattr(contents, name, entries)
         return len(old)
 
+    def touch(self) -> None:
+        """See `Writer.touch`. There is no disk that could refuse it."""
+
     def put_owner(self, run_id: str, owner: str) -> None:
         """See `Writer.put_owner`."""
         if run_id in self._contents.runs:

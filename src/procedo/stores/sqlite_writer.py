@@ -236,6 +236,10 @@ class SqliteWriter(SqliteReader, AccessWriter, NoticeWriter, SessionWriter):
         self.put_some_jobs = True
         return sqlite_jobs.postpone(self._connection, claim, due_at)
 
+    def touch(self) -> None:
+        """See `Writer.touch`."""
+        self._connection.execute("INSERT INTO pulse VALUES (1, 1) ON CONFLICT DO UPDATE SET beats = beats + 1")
+
     def prune(self, ended_before: datetime) -> int:
         """See `Writer.prune`."""
         run = self._connection.execute

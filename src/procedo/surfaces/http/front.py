@@ -1,7 +1,8 @@
 """One ASGI application out of its parts: health, console, MCP."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +25,8 @@ HEALTH_PATHS: Final = frozenset({"/health", "/ready"})
 _JSON: Final = {"cache-control": "no-store"}
 _PATIENCE_S: Final = 2.0
 """How long the store may be locked by somebody before that is told, in seconds."""
+_FRESH: Final = timedelta(seconds=5)
+"""How long it counts that the disk took something: whoever asks all the time must not make it write all the time."""
 
 
 def guarded(pages: list[Route], origins: tuple[str, ...]) -> Protection:
@@ -34,9 +37,11 @@ def guarded(pages: list[Route], origins: tuple[str, ...]) -> Protection:
 class Health:
     """`/health`: the process answers. `/ready`: it takes work, and the store takes records. Nothing tells of a run."""
 
-    def __init__(self, store: Store, stopping: asyncio.Event) -> None:
+    def __init__(self, store: Store, stopping: asyncio.Event, now: Callable[[], datetime]) -> None:
         self._store = store
         self._stopping = stopping
+        self._now = now
+        self._written_at: datetime | None = None
         self._looking: asyncio.Task[str] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,10 +70,16 @@ class Health:
         return self._looking.result() if done else "store_busy"
 
     async def _look(self) -> str:
+        # A full disk gives the lock, and takes nothing: only what is written tells.
+        now = self._now()
+        fresh = self._written_at is not None and timedelta(0) <= now - self._written_at < _FRESH
         try:
-            await self._store.write(lambda writer: writer.slot_waiters())
+            await self._store.write(lambda writer: None if fresh else writer.touch())
         except StoreError as error:
+            self._written_at = None
             return error.code
+        if not fresh:
+            self._written_at = now
         return ""
 
 

@@ -170,7 +170,7 @@ async def build(app: HttpApp, addresses: Addresses, host: str, code: TerminalCod
     front = Front(
         mcp if protected else OpenDoor(mcp, app.tokens),
         guarded(pages, addresses.origins),
-        Health(app.store, app.stopping),
+        Health(app.store, app.stopping, app.clock.now),
         {METRICS_PATH: numbers},
     )
     paths = frozenset({MCP_PATH})
