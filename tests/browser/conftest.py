@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import Screen
+from browsing import BOUND_MS, Screen
 from http_server import served
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def chromium(anyio_backend: str) -> AsyncIterator["Browser"]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: apt-get install chromium")
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS, timeout=BOUND_MS)
         try:
             yield browser
         finally:

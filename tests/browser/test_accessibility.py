@@ -86,6 +86,7 @@ WIDE: "ViewportSize" = {"width": 1280, "height": 720}
 async def broken(visit: Visit, source: str) -> list[str]:
     """What is wrong with the page as it stands: by every rule in light, by those that differ in dark and on a phone."""
     page = visit.page
+    await visit.whole()
     await page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     found = await violations(page, source)
     await page.emulate_media(color_scheme="dark")
@@ -121,6 +122,8 @@ async def test_no_page_of_the_console_breaks_a_rule(screen: Screen) -> None:
             await check(address)
         await page.goto(origin + FORM)
         await page.get_by_role("button", name="Add an entry").click()
+        row = page.get_by_role("group", name="extras, entry 1")
+        await row.wait_for()
         await check("form with a row")
         await page.get_by_role("button", name="Start").click()
         await page.get_by_role("alert").wait_for()
@@ -128,6 +131,7 @@ async def test_no_page_of_the_console_breaks_a_rule(screen: Screen) -> None:
         await page.get_by_label("Your name").fill("Ugo")
         await page.get_by_label("green").check()
         await page.get_by_role("button", name="Remove").click()
+        await row.wait_for(state="detached")
         await page.get_by_role("button", name="Start").click()
         await page.get_by_text("is live with the same key").wait_for()
         await check("form refused")
@@ -144,6 +148,7 @@ async def test_pages_for_those_who_may_less_break_no_rule_either(screen: Screen,
         await page.get_by_label("Code or token").fill(secret)
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Log out").wait_for()
+        await visit.whole()
         await page.goto(screen.server.origin + address)
         assert await violations(page, source) == []
 

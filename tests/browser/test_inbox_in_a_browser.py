@@ -126,6 +126,7 @@ async def test_an_open_page_says_that_its_gate_has_changed_and_keeps_what_was_ty
         await visit.picture("changed")
         await page.get_by_role("button", name="Approve").click()
         await page.get_by_role("alert").wait_for()
+        await visit.whole()
         await visit.picture("too-late")
         assert "Nothing left to decide" in await page.get_by_role("alert").inner_text()
         assert len(visit.problems) == 1, "the browser notes the status 409"
@@ -142,6 +143,7 @@ async def test_the_page_is_used_by_keyboard_alone(screen: Screen) -> None:
         assert reached[-1].startswith("May step 1")
         await page.keyboard.press("Enter")
         await page.get_by_role("heading", name="Your answer").wait_for()
+        await visit.whole()
         for _ in range(20):
             if await tab(visit) == "Approve":
                 break
@@ -246,6 +248,7 @@ async def test_after_logging_out_the_back_button_shows_nothing(screen: Screen) -
         await page.get_by_label("Code or token").wait_for()
         await page.go_back()
         await page.get_by_label("Code or token").wait_for()
+        await visit.whole()
         assert await page.get_by_text("twelve bowls").count() == 0
 
 
@@ -274,8 +277,10 @@ async def test_a_page_of_another_site_can_neither_decide_nor_frame(screen: Scree
         page = visit.page
         await visit.log_in()
         async with page.expect_response("**/inbox/gates/**") as answer:
-            await page.goto(f"{site}/form")
+            # The form is sent before the page that holds it can be said to be loaded.
+            await page.goto(f"{site}/form", wait_until="commit")
         assert (await answer.value).status == 403
+        await page.wait_for_url("**/inbox/gates/**")
         await page.goto(f"{site}/frame")
         assert len(page.frames) == 2
         assert "May step 1" not in await page.frames[1].content()
@@ -314,6 +319,7 @@ async def test_foreign_markup_and_scripts_do_nothing(screen: Screen) -> None:
         await visit.log_in()
         await visit.page.get_by_role("link", name="Release step 2").click()
         await visit.page.get_by_text(json.dumps(hostile)[1:20]).first.wait_for()
+        await visit.whole()
         assert "owned" not in await visit.page.title()
         assert await visit.page.locator("main b:has-text('bold'), main img").count() == 0
         await clean(visit)

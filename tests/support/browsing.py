@@ -12,7 +12,7 @@ from http_server import Served
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
-__all__ = ["Screen", "Visit"]
+__all__ = ["BOUND_MS", "Screen", "Visit"]
 
 BOUND_MS = 240_000
 
@@ -33,6 +33,11 @@ class Visit:
         await self.page.get_by_label("Code or token").fill(self.server.codes[-1])
         await self.page.keyboard.press("Enter")
         await self.page.get_by_role("heading", name="Waiting for a decision").wait_for()
+        await self.whole()
+
+    async def whole(self) -> None:
+        """Until the page is there to its end: what stands above may be seen before."""
+        await self.page.wait_for_load_state()
 
     async def picture(self, name: str) -> None:
         """Keep a picture of the whole page, for people: in PROCEDO_PICTURES, else in the test's folder."""
