@@ -1,9 +1,14 @@
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["no_skips"]
+
+# What runs in the background of a script is started with this signal ignored, and its children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Whoever the tests talk to is on this machine, and a proxy that leads out of it does not lead there.
 for name in ("http_proxy", "https_proxy", "all_proxy"):
