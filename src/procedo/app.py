@@ -8,7 +8,6 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct, field
 
 from procedo.access.ownership import OwnStore
 from procedo.access.tokens import Tokens
@@ -81,8 +81,7 @@ class RandomIds:
         return secrets.token_hex(8)
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """Everything that a surface needs."""
 
     settings: Settings

@@ -6,8 +6,10 @@ its record, differs from what comes out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+
+from procedo.core.altered import altered
 from procedo.core.evolve import evolve
 from procedo.core.state import Run
 from procedo.errors import StoreError
@@ -18,8 +20,7 @@ from procedo.stores.codec import decode_event
 __all__ = ["Verified", "verify"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """How many records a run has, and what is broken in them; nothing, when the chain holds."""
 
     records: int
@@ -71,7 +72,7 @@ def _strays(reader: Reader, run: Run, records: Sequence[Record]) -> tuple[str, .
 
 def _bare(run: Run, position: Run) -> Run:
     """The run without what is compared by itself or counted outside the events."""
-    return replace(run, executions={}, gates={}, steps={}, revision=position.revision, head_hash=position.head_hash)
+    return altered(run, executions={}, gates={}, steps={}, revision=position.revision, head_hash=position.head_hash)
 
 
 async def verify(store: Store, run_id: str) -> Verified:

@@ -1,8 +1,9 @@
 """Deterministic work that the server does itself, as the engine room sees it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 
@@ -13,8 +14,7 @@ class OutcomeUnknown(Exception):
     """Raised by a capability when its effect may or may not have happened (a time-out after sending, say)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapabilityCall:
+class CapabilityCall(Struct, frozen=True):
     """One call: the validated arguments, and a deterministic id by which a peer can recognise a repeat."""
 
     arguments: Json
@@ -23,8 +23,7 @@ class CapabilityCall:
     effect_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Capability:
+class Capability(Struct, frozen=True):
     """Deterministic work that the server does itself.
 
     `pure` work has no effect outside and may always be repeated. `idempotent` work may be repeated after
@@ -38,11 +37,11 @@ class Capability:
     description: str
     input_schema: Json
     output_schema: Json
-    run: Callable[[CapabilityCall], Awaitable[Json]] = field(compare=False)
+    run: Callable[[CapabilityCall], Awaitable[Json]]
     pure: bool = False
     idempotent: bool = False
     objection: str | None = None
-    repeats: Callable[[Json], bool] | None = field(default=None, compare=False)
+    repeats: Callable[[Json], bool] | None = None
 
     def repeatable(self, arguments: Json) -> bool:
         """True when a call with these arguments may happen again without harm."""

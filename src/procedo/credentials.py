@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from procedo.core.model import Json
 
 __all__ = ["MAX_BYTES", "Missing", "Secret", "SecretRef", "SecretSource", "has_keyring", "resolve"]
@@ -28,8 +30,7 @@ class SecretSource(StrEnum):
     KEYRING = "keyring"
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRef:
+class SecretRef(Struct, frozen=True):
     """Where a secret lies and what it is called there: a variable, a file's path, or `service/user` of the keyring."""
 
     source: SecretSource

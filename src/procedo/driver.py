@@ -6,12 +6,12 @@ started before it happens; the engine then knows an interrupted one from one tha
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import anyio
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.bindings import MissingValue, resolve
 from procedo.core.draft import scope_of
 from procedo.core.effects import EffectKind
@@ -242,4 +242,4 @@ def _ranked(claim: Claim) -> Claim:
     """The claim with a fence that is newer than that of any claim on an earlier job for the same execution."""
     if claim.job.kind != EffectKind.PERFORM:
         return claim
-    return replace(claim, fence=claim.job.payload * _CLAIMS + claim.fence)
+    return altered(claim, fence=claim.job.payload * _CLAIMS + claim.fence)

@@ -9,8 +9,9 @@ is allowed only when it is itself listed.
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["PORTS", "HostPattern", "is_loopback"]
 
@@ -38,8 +39,7 @@ def is_loopback(host: str) -> bool:
         return bare == "localhost"
 
 
-@dataclass(frozen=True, slots=True)
-class HostPattern:
+class HostPattern(Struct, frozen=True):
     """One line of the allowlist. `scheme` None: https, and http on this machine. `port` None: the scheme's own."""
 
     host: str

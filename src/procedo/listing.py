@@ -1,15 +1,15 @@
 """Runs in a list: which are wanted, and what is told of each."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from procedo.core.state import Principal, Status
 
 __all__ = ["Filter", "Summary"]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Which runs to list. `live` True lists those that have not ended, False those that have."""
 
     sop: str | None = None
@@ -18,8 +18,7 @@ class Filter:
     limit: int = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A run in a list."""
 
     run_id: str

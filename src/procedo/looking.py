@@ -1,8 +1,8 @@
 """The verbs that only look: at runs, gates and records, each in one consistent snapshot."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from procedo.core.altered import altered
 from procedo.core.session import SessionRow, Transcript
 from procedo.core.state import Status
 from procedo.ports import Filter, OpenGate, Reader, Record, Store, Summary
@@ -63,7 +63,7 @@ class Looking:
         def work(reader: Reader) -> History:
             snapshot = self._look(reader, run_id)
             executions, gates = reader.executions(run_id), reader.gates(run_id)
-            snapshot = replace(snapshot, sessions=_sessions(reader, run_id))
+            snapshot = altered(snapshot, sessions=_sessions(reader, run_id))
             records, sessions = reader.records(run_id), reader.sessions(run_id)
             return History(snapshot, executions, gates, records, sessions, reader.children(run_id))
 
@@ -81,7 +81,7 @@ class Looking:
     async def accounted(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with what the agents of the run and of its sub-runs have used."""
         found = await self._store.read(lambda reader: _sessions(reader, snapshot.run.id))
-        return replace(snapshot, sessions=found)
+        return altered(snapshot, sessions=found)
 
     async def transcript(self, run_id: str, execution_id: str) -> Transcript | None:
         """What the agent of an execution said and did; None when it was not carried out by one. Raises `NotFound`."""

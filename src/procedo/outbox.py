@@ -7,11 +7,13 @@ is made from the gate as it is at delivery; one that was overtaken is left out. 
 import logging
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+
 from procedo.config import Settings
+from procedo.core.altered import altered
 from procedo.core.model import Sop
 from procedo.core.notice import Occasion, Telling
 from procedo.core.state import Gate, Run
@@ -28,8 +30,7 @@ MOST_ATTEMPTS: Final = 100
 """After so many it is given up; with the carrier's pauses that is after about eight hours."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """What a notice is about, as it is now."""
 
     sop: Sop
@@ -111,7 +112,7 @@ class Outbox:
 
     async def _failed(self, telling: Telling, why: str) -> None:
         given_up = telling.attempts >= MOST_ATTEMPTS
-        kept = replace(telling, error=why, given_up=given_up)
+        kept = altered(telling, error=why, given_up=given_up)
         await self._store.write(lambda writer: writer.put_telling(kept))
         if given_up:
             _log.error("notice %s of gate %s is given up: %s", telling.route, telling.gate_id, why)

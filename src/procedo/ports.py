@@ -6,10 +6,11 @@ a wait, and a caller cannot forget to commit or to roll back.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from procedo.capability import Capabilities, Capability, CapabilityCall, OutcomeUnknown
 from procedo.core.access import Login, Token
@@ -69,8 +70,7 @@ class Ids(Protocol):
         """A new random marker for framing foreign text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Struct, frozen=True):
     """Who stands behind a transition: acting, delegating and root principal keys; `command` is not recorded."""
 
     acting: str
@@ -79,8 +79,7 @@ class Attribution:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A procedure's files as they were when a run started, by relative name."""
 
     digest: str
@@ -88,8 +87,7 @@ class Definition:
     files: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One line of the audit record. `hash` covers everything before it in its run."""
 
     run_id: str
@@ -105,8 +103,7 @@ class Record:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """An effect: something that has to happen outside a transition. The same id is emitted once only.
 
     `subject` is an execution or gate id. It becomes due at `due_at` (None: at once).
@@ -120,8 +117,7 @@ class Job:
     payload: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A worker's claim on a job until `until`. `fence` grows with each claim; only the newest one counts."""
 
     job: Job
@@ -130,8 +126,7 @@ class Claim:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKey:
+class StoredKey(Struct, frozen=True):
     """An idempotency key: the digest of the arguments it came with, and the run it made."""
 
     scope: str
@@ -140,8 +135,7 @@ class StoredKey:
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenGate:
+class OpenGate(Struct, frozen=True):
     """An undecided gate with the run it belongs to."""
 
     run_id: str
@@ -362,8 +356,7 @@ class Carrier(Protocol):
         """Claim and perform jobs until cancelled; an error of one job never ends the worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """Something that people are told. `id` is the same when it is delivered again; `text` says it for people."""
 
     id: str

@@ -5,13 +5,13 @@ whose call it was, and how long a caller waits for what happens behind it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from procedo.config import Settings
 from procedo.core import messages as m
 from procedo.core.admission import admit
+from procedo.core.altered import altered
 from procedo.core.approval import repeated
 from procedo.core.model import Json, Scope, Sop
 from procedo.core.outputs import digest
@@ -144,7 +144,7 @@ class Runs(Looking):
             window = now - timedelta(seconds=sop.window_s) if sop.max_per_window else None
             live = admit(sop, writer.load(sop.name, key, window), self._settings.limits, now)
             if live is not None:
-                return replace(self._look(writer, live), coalesced=True)
+                return altered(self._look(writer, live), coalesced=True)
             for pinned in (entry, *pins.values()):
                 if pinned.sop is not None:
                     writer.put_definition(Definition(pinned.sop.digest, pinned.sop.name, pinned.files))
@@ -165,7 +165,7 @@ class Runs(Looking):
         if known.digest != asked.digest:
             message = f"The idempotency key {asked.key!r} was used with other arguments, for run {known.run_id}."
             raise Conflict("key_reused", message, "Use a new key for a new start.")
-        return replace(self._look(reader, known.run_id), replayed=True)
+        return altered(self._look(reader, known.run_id), replayed=True)
 
     # --- moving -----------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Runs(Looking):
             # Somebody may have answered since the gate was found above.
             gate = (await self._store.read(lambda reader: gate_of(reader, gate_id))).gate
             told = repeated(answered.policies.get(gate_id), gate, by, answered.run)
-            answered = replace(answered, note=f"Gate {gate.code}: {told}.")
+            answered = altered(answered, note=f"Gate {gate.code}: {told}.")
         return answered
 
     async def cancel(self, run_id: str, reason: str, surface: Surface) -> Snapshot:
@@ -244,12 +244,12 @@ class Runs(Looking):
             sop, failed = self._transitions.load(writer, run_id)
             key = StoredKey(f"retry:{run_id}", str(step), "", self._ids.run_id())
             if (known := writer.key(key.scope, key.key)) is not None:
-                return replace(self._look(writer, known.run_id), replayed=True)
+                return altered(self._look(writer, known.run_id), replayed=True)
             begin_at, adopted = succession(failed, writer.executions(run_id), writer.gates(run_id), step)
             load = writer.load(sop.name, failed.key, None)
-            live = admit(replace(sop, cooldown_s=0.0), load, self._settings.limits, self._clock.now())
+            live = admit(altered(sop, cooldown_s=0.0), load, self._settings.limits, self._clock.now())
             if live is not None:
-                return replace(self._look(writer, live), coalesced=True)
+                return altered(self._look(writer, live), coalesced=True)
             writer.put_key(key)
             command = m.Start(
                 run_id=key.run_id,
@@ -311,7 +311,7 @@ class Runs(Looking):
         due_at = snapshot.run.due_at
         if due_at is not None and due_at <= self._clock.now():
             snapshot = await self.command(run_id, m.Tick())
-        return await self._published(replace(snapshot, replayed=False))
+        return await self._published(altered(snapshot, replayed=False))
 
     async def wait(
         self,
@@ -334,4 +334,4 @@ class Runs(Looking):
 
     async def _published(self, snapshot: Snapshot) -> Snapshot:
         files = await self._state_files.publish(snapshot.run)
-        return replace(snapshot, state_files=files) if files else snapshot
+        return altered(snapshot, state_files=files) if files else snapshot

@@ -7,8 +7,9 @@ is a failed attempt whose record names it as intended and nobody as acting; no m
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.agents.brief import brief_of
 from procedo.agents.contract import Contract
@@ -25,6 +26,7 @@ from procedo.agents.toolcalls import ToolCalls
 from procedo.agents.turns import Turns
 from procedo.causes import causes
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.session import SessionRow, SessionState, Transcript
@@ -42,8 +44,7 @@ _FAULTS: Final = 5
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """One claimed execution: for whom its agent acts, and what is known of its session."""
 
     claim: Claim
@@ -140,7 +141,7 @@ class Sessions:
         async with self._opened(work) as (contract, connections):
             model = self._workbench.model(contract)
             await self._begin(work, contract)
-            row = replace(
+            row = altered(
                 self._row(work),
                 contract=contract.record(),
                 contract_digest=contract.digest,

@@ -10,12 +10,12 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from procedo.core.altered import altered
 from procedo.core.evolve import evolve
 from procedo.core.messages import Event
 from procedo.core.model import Json
@@ -101,7 +101,7 @@ class StateFiles:
             if run is None or run.id != batch[0].run_id:
                 raise Refused("changed_file", "The record in the state file belongs to another run.")
             who = Attribution(batch[0].acting, batch[0].delegating, batch[0].root)
-            run = writer.save(before, replace(run, revision=revision), events, who, batch[0].at)
+            run = writer.save(before, altered(run, revision=revision), events, who, batch[0].at)
         if run is None:
             raise BadArgument("no_state_file", "The state file holds no record.")
         return run

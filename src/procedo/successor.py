@@ -1,8 +1,8 @@
 """How a new run takes up a failed one: the same inputs and good outputs, beginning where it broke."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.core.state import Arrival, Execution, Gate, Phase, Run
 from procedo.errors import Refused
@@ -40,4 +40,4 @@ def _taken_over(arrival: Arrival, good: Mapping[int, Execution]) -> Arrival:
         message = f"Step {arrival.step} received the output of a failed attempt of step {lost[0]}."
         raise Refused("no_input", message, "Start a new run instead.")
     sources = tuple(f"{n}.1" for n in steps)
-    return replace(arrival, sources=sources, attempt=1, reason="", item=None)
+    return altered(arrival, sources=sources, attempt=1, reason="", item=None)

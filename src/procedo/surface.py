@@ -1,6 +1,6 @@
 """Where a call comes in, and what is told there of a run's past."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from procedo.core.model import Scope
 from procedo.core.reach import BOUNDLESS, Reaches
@@ -12,8 +12,7 @@ from procedo.transition import Snapshot
 __all__ = ["History", "Surface"]
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(Struct, frozen=True):
     """Where a call came in: its principal, whether a person can be asked there, and its operator route in words.
 
     `ceiling` are the scopes beyond which nothing that it starts may go; empty: no limit beyond the agents' own.
@@ -28,8 +27,7 @@ class Surface:
     reach: Reaches = BOUNDLESS
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """Everything that is known of a run, in the order of happening; `children` are all its sub-runs, ended ones too."""
 
     snapshot: Snapshot

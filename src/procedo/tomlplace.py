@@ -8,8 +8,9 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 __all__ = ["Header", "Pair", "Path", "Places", "locate", "syntax_problem"]
 
@@ -26,8 +27,7 @@ _STRING: Final = re.compile(
 _PLACE_IN_MESSAGE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """A header `[table]`: the path of its table, and the offsets where it begins and ends."""
 
     path: Path
@@ -35,8 +35,7 @@ class Header:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A key with its value: the offsets where the key begins, and where the value begins and ends."""
 
     start: int
@@ -44,8 +43,7 @@ class Pair:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The lines of a document's keys, counted from 1; its headers in order, and its pairs by path."""
 
     lines: Mapping[Path, int]

@@ -5,9 +5,10 @@ the command is looked at, and stays applied when the command is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct, field
 
 from procedo.config import Settings
 from procedo.core import messages as m
@@ -32,8 +33,7 @@ __all__ = ["SYSTEM", "Outcome", "Snapshot", "Transitions"]
 SYSTEM: Final = Principal(Source.SYSTEM, "procedo", PrincipalKind.SYSTEM)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A run as every call answers with it. `policies` tells by gate id who may decide; an unknown policy is absent.
 
     `children` are sub-runs at work. `note` says what a repeated call found done already. `tellings` say what became
@@ -54,8 +54,7 @@ class Snapshot:
     sessions: tuple[SessionRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of a command: the run as it is now, and whether anything happened; or why it was refused.
 
     A refusal is a value here, so that the transaction commits what time has done before it.
@@ -156,7 +155,7 @@ class Transitions:
     def begin(self, writer: Writer, sop: Sop, command: m.Start, by: Principal) -> Snapshot:
         """Commit the start of a run that was admitted in this transaction."""
         moment = self._moment_of(None)
-        command = replace(command, lineage=self._lineage(writer, command))
+        command = altered(command, lineage=self._lineage(writer, command))
         after = self._save(writer, None, drafted(sop, None, command, moment), by, command)
         return self.snapshot(writer, sop, after)
 
@@ -181,7 +180,7 @@ class Transitions:
             slot = slot_objection(sop, load, self._settings.limits)
             if slot is not None and run.starter.source is Source.HTTP:
                 # The reason is kept with the run, whose owner reads it and may know of their own runs alone.
-                load = replace(load, foreign=_of_others(writer, load, run))
+                load = altered(load, foreign=_of_others(writer, load, run))
                 slot = slot_objection(sop, load, self._settings.limits)
         return self._moment_of(slot)
 

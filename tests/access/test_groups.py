@@ -1,12 +1,12 @@
 """Membership by token: a group counts what a credential says only when the configuration opens it to that."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from engine import Desk, person, sop
 
 from procedo.config import load
+from procedo.core.altered import altered
 from procedo.core.approval import Policy, objection
 from procedo.core.model import Step
 from procedo.core.principal import PrincipalKind
@@ -14,7 +14,7 @@ from procedo.core.state import Run
 from procedo.errors import InvalidConfig
 
 LISTED = Policy("two", members=frozenset({"noor"}), group="sre")
-BY_TOKEN = replace(LISTED, by_token=True)
+BY_TOKEN = altered(LISTED, by_token=True)
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def run() -> Run:
 
 
 def test_a_token_that_names_the_group_makes_a_member_where_the_group_is_open_to_tokens(run: Run) -> None:
-    ida = replace(person("ida"), groups=frozenset({"sre"}))
+    ida = altered(person("ida"), groups=frozenset({"sre"}))
     assert objection(BY_TOKEN, ida, run) is None
     assert objection(LISTED, ida, run) is not None
 
 
 def test_a_token_that_names_another_group_makes_no_member(run: Run) -> None:
-    ida = replace(person("ida"), groups=frozenset({"cooks", "SRE"}))
+    ida = altered(person("ida"), groups=frozenset({"cooks", "SRE"}))
     assert objection(BY_TOKEN, ida, run) is not None
 
 
@@ -40,7 +40,7 @@ def test_a_listed_member_needs_no_token(run: Run) -> None:
 
 
 def test_an_agent_does_not_become_a_member_by_its_token(run: Run) -> None:
-    bot = replace(person("bot"), kind=PrincipalKind.AGENT, groups=frozenset({"sre"}))
+    bot = altered(person("bot"), kind=PrincipalKind.AGENT, groups=frozenset({"sre"}))
     assert objection(BY_TOKEN, bot, run) is not None
 
 

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from procedo.access.permitted import Permitted
 from procedo.app import App, open_app
 from procedo.core.access import EVERYTHING, Access, Role
 from procedo.core.admission import Limits, Load, admit
+from procedo.core.altered import altered
 from procedo.core.model import Step
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.state import Status, Verdict
@@ -187,7 +187,7 @@ async def test_a_key_that_anothers_live_run_holds_is_refused_without_its_id() ->
         admit(sop(Step(1, "Load kiln")), load, Limits(), datetime.now(UTC))
     assert (told.value.code, "run-theirs" in str(told.value)) == ("key_in_use", False)
     with pytest.raises(Refused, match="run-theirs"):
-        admit(sop(Step(1, "Load kiln")), replace(load, foreign=frozenset()), Limits(), datetime.now(UTC))
+        admit(sop(Step(1, "Load kiln")), altered(load, foreign=frozenset()), Limits(), datetime.now(UTC))
 
 
 NEEDS: dict[str, tuple[Role, Call]] = {

@@ -1,6 +1,6 @@
 import hashlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -8,6 +8,7 @@ from mcp_host import FixedClock
 
 from procedo.access.tokens import Tokens
 from procedo.core.access import Access, Role, Token
+from procedo.core.altered import altered
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.errors import BadArgument, NotFound, Refused
 from procedo.stores.memory import MemoryStore
@@ -79,7 +80,7 @@ async def test_a_token_opens_nothing_from_the_moment_it_expires(bench: Bench) ->
 async def test_a_revoked_token_opens_nothing_and_stays_in_the_list(bench: Bench) -> None:
     token, secret = await bench.make()
     ended = await bench.tokens.revoke("IDA-phone")
-    assert ended == replace(token, revoked_at=bench.clock.now())
+    assert ended == altered(token, revoked_at=bench.clock.now())
     assert await bench.tokens.find(secret) is None
     bench.clock.time += timedelta(days=1)
     assert await bench.tokens.revoke(token.id) == ended, "the first moment stays"

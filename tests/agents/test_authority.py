@@ -1,6 +1,5 @@
 """Whatever is configured, nothing can be called that the agent, the ceiling and the step do not all grant."""
 
-import dataclasses
 import itertools
 from contextlib import suppress
 from typing import Any
@@ -22,6 +21,7 @@ from procedo.agents.toolset import Authority, ServerTool, candidates, chosen
 from procedo.config import Settings, load
 from procedo.config.agent_settings import RiskTable, ServerTable
 from procedo.config.tool_names import BUILT_IN
+from procedo.core.altered import altered
 from procedo.core.model import Scope
 
 SERVERS = ("a", "b", "a-b")
@@ -93,7 +93,7 @@ def test_no_tool_is_chosen_outside_of_agent_and_ceiling_and_step(
     filters: tuple[FilterGroup, ...],
 ) -> None:
     agent = base.agents.agents["reviewer"]
-    risk = dataclasses.replace(
+    risk = altered(
         base.agents.risks["careful"], allowed_tools=allowed, excluded_tools=excluded, allowed_commands=("ls",)
     )
     security, _ = security_policy(base, agent, risk, base.agents.default_runtime)
@@ -146,18 +146,16 @@ def test_no_call_gets_through_outside_of_agent_and_ceiling_and_step(
     level: str,
     route: str,
 ) -> None:
-    risk = dataclasses.replace(
+    risk = altered(
         base.agents.risks["careful"], allowed_tools=allowed, excluded_tools=excluded, level=level, sandbox="none"
     )
-    registry = Registry(
-        dataclasses.replace(base, agents=dataclasses.replace(base.agents, risks={"careful": risk})), {"PATH": ""}
-    )
+    registry = Registry(altered(base, agents=altered(base.agents, risks={"careful": risk})), {"PATH": ""})
 
     async def tried() -> None:
         about: dict[str, Any] = {
             "surface": At(route=route),
             "ceiling": ceiling,
-            "step": dataclasses.replace(STEP, scope=scope),
+            "step": altered(STEP, scope=scope),
         }
         with suppress(NotAssembled):
             async with registry.opened("reviewer", delegation=DELEGATION, recorded=None, **about) as (contract, tools):

@@ -1,7 +1,6 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -11,6 +10,7 @@ from agent_workspace import assemble, toml, workspace
 from procedo.agents.parts import Root, SecurityPolicy
 from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.tools import beneath, files
+from procedo.core.altered import altered
 from procedo.core.model import Json
 
 Call = Callable[[SecurityPolicy, Json], str]
@@ -158,7 +158,7 @@ def test_writing_never_leaves_the_workspace(policy: SecurityPolicy) -> None:
 
 
 def test_a_workspace_that_may_be_read_only_is_not_written(policy: SecurityPolicy) -> None:
-    reading = replace(policy, roots=(Root(home_of(policy), False),))
+    reading = altered(policy, roots=(Root(home_of(policy), False),))
     with pytest.raises(ToolDenied, match="read only"):
         files.write(reading, {"path": "b.txt", "content": "x"})
     assert files.read(reading, {"path": "inner/a.txt"}).startswith("one")
@@ -180,7 +180,7 @@ def test_what_is_no_text_or_no_file_or_too_large_is_told(policy: SecurityPolicy)
     (home / "raw").write_bytes(b"\xff\xfe")
     os.mkfifo(home / "pipe")
     (home / "big").write_text("x" * 11)
-    small = replace(policy, max_bytes=10)
+    small = altered(policy, max_bytes=10)
     for path, why in (
         ("raw", "no text"),
         ("pipe", "no regular file"),

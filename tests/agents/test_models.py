@@ -27,6 +27,7 @@ from procedo.agents.models.building import build
 from procedo.agents.models.exchange import Exchange
 from procedo.agents.parts import Effect, Origin, Prices, ProviderBinding, Tool, ToolId, ToolMode
 from procedo.agents.ports import Answer, Model, ModelFailed, ModelRefused, Settings, Usage
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.credentials import Secret, SecretRef, SecretSource
 
@@ -47,7 +48,7 @@ def binding(endpoint: str, **more: Json) -> ProviderBinding:
         temperature=None, max_output_tokens=None, tool_mode=ToolMode.TOOLS, timeout_s=120.0, prices=None, script=None,
         script_digest="",
     )  # fmt: skip
-    return replace(plain, **more)
+    return altered(plain, **more)
 
 
 def model(chat: Chat, environ: Mapping[str, str] | None = None, **more: Json) -> Model:
@@ -83,8 +84,8 @@ async def test_a_request_without_tools_is_the_model_and_the_messages_and_nothing
 @pytest.mark.parametrize("temperature", [None, 0.0, 0.42])
 async def test_only_settings_that_are_set_are_sent(temperature: float | None) -> None:
     with chat_server(said()) as chat:
-        await ask(model(chat), settings=replace(PLAIN, temperature=temperature))
-        await ask(model(chat), settings=replace(PLAIN, max_output_tokens=5, parallel_calls=True), tools=[READ])
+        await ask(model(chat), settings=altered(PLAIN, temperature=temperature))
+        await ask(model(chat), settings=altered(PLAIN, max_output_tokens=5, parallel_calls=True), tools=[READ])
     sent = {key: value for key, value in chat.requests[0].items() if key not in {"model", "messages"}}
     assert sent == ({} if temperature is None else {"temperature": temperature})
     assert (chat.requests[1]["max_tokens"], chat.requests[1]["parallel_tool_calls"]) == (5, True)

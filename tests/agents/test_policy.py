@@ -1,4 +1,3 @@
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -7,6 +6,7 @@ from agent_workspace import HEADLESS, At, assemble, bundle, server, toml, worksp
 from procedo.agents.contract import Contract
 from procedo.agents.policy import Verdict, judge, repeatable
 from procedo.agents.risk import Risk, command_risk
+from procedo.core.altered import altered
 from procedo.core.model import Json
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def test_a_tool_outside_of_the_contract_is_denied_also_with_another_schema
     assert shell is not None
     assert read is not None
     assert judge(narrow, shell, {"argv": ["ls"]}).verdict is Verdict.DENY
-    changed = dataclasses.replace(read, id=dataclasses.replace(read.id, schema="0"))
+    changed = altered(read, id=altered(read.id, schema="0"))
     assert judge(narrow, changed, {}).verdict is Verdict.DENY
     assert judge(narrow, read, {}).verdict is Verdict.AUTO
 

@@ -1,4 +1,3 @@
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from agent_workspace import (
 
 from procedo.agents.ports import Ceiling
 from procedo.agents.refusal import Cause, NotAssembled
+from procedo.core.altered import altered
 from procedo.core.model import Scope
 from procedo.errors import InvalidConfig
 
@@ -59,11 +59,11 @@ async def test_every_reason_is_told_not_only_the_first(tmp_path: Path) -> None:
         + '[providers.models.openai_compatible.own]\nmodel = "m"\nendpoint = "http://127.0.0.1:9/v1"\n'
         + 'api_key = { env = "NO_SUCH_KEY" }\n',
     )
-    delegation = dataclasses.replace(DELEGATION, depth=2)
+    delegation = altered(DELEGATION, depth=2)
     reasons = await refused(
         workspace(tmp_path, text),
         delegation=delegation,
-        step=dataclasses.replace(STEP, output_schema={"type": "nonsense"}),
+        step=altered(STEP, output_schema={"type": "nonsense"}),
     )
     assert set(reasons) == {
         Cause.MISSING_KEY,
@@ -86,7 +86,7 @@ async def test_a_missing_profile_or_provider_is_refused(tmp_path: Path, table: s
     registry = workspace(tmp_path)
     settings = registry.settings
     nothing: Any = {table: {}}
-    gone = dataclasses.replace(settings, agents=dataclasses.replace(settings.agents, **nothing))
+    gone = altered(settings, agents=altered(settings.agents, **nothing))
     assert await refused(type(registry)(gone, {})) == {cause: f"there is no {missing}"}
     assert offered(await assemble(type(registry)(settings, {}))) == ["file_read"]
 
@@ -126,7 +126,7 @@ allowed_tools = ["file_write"]
 @pytest.mark.requirement("C114")
 async def test_a_tool_denied_by_the_profile_does_not_come_back_through_a_step(tmp_path: Path) -> None:
     text = toml(risk='allowed_tools = ["*"]\nexcluded_tools = ["file_write"]')
-    step = dataclasses.replace(STEP, scope=Scope(allow=("file_write", "file_read")))
+    step = altered(STEP, scope=Scope(allow=("file_write", "file_read")))
     assert offered(await assemble(workspace(tmp_path, text), step=step)) == ["file_read"]
 
 
@@ -142,7 +142,7 @@ async def test_a_tool_denied_by_the_profile_does_not_come_back_through_a_step(tm
 )
 async def test_a_steps_scope_narrows(tmp_path: Path, scope: Scope, kept: list[str]) -> None:
     registry = workspace(tmp_path, toml(risk='allowed_tools = ["file_read", "file_list"]'))
-    assert offered(await assemble(registry, step=dataclasses.replace(STEP, scope=scope))) == kept
+    assert offered(await assemble(registry, step=altered(STEP, scope=scope))) == kept
 
 
 @pytest.mark.requirement("C122")
@@ -159,7 +159,7 @@ async def test_a_name_that_can_be_no_tool_is_refused_even_where_it_would_deny(tm
     wrong, right = Scope(deny=("fs",)), Scope(deny=("file_list",))
     for scope, good in ((wrong, False), (right, True)):
         if where == "scope":
-            wanted: dict[str, Any] = {"step": dataclasses.replace(STEP, scope=scope)}
+            wanted: dict[str, Any] = {"step": altered(STEP, scope=scope)}
         else:
             wanted = {"ceiling": Ceiling((scope,))}
         if good:
@@ -247,10 +247,10 @@ async def test_a_resumed_session_gets_the_same_contract_or_is_told_the_differenc
 
 async def test_the_delegation_depth_is_limited(tmp_path: Path) -> None:
     registry = workspace(tmp_path, toml(runtime="max_delegation_depth = 2"))
-    deep = dataclasses.replace(DELEGATION, depth=2, lineage=("run-0",))
+    deep = altered(DELEGATION, depth=2, lineage=("run-0",))
     contract = await assemble(registry, delegation=deep)
     assert (contract.actor.depth, contract.actor.lineage) == (2, ("run-0", "run-1"))
-    assert set(await refused(registry, delegation=dataclasses.replace(deep, depth=3))) == {Cause.TOO_DEEP}
+    assert set(await refused(registry, delegation=altered(deep, depth=3))) == {Cause.TOO_DEEP}
 
 
 async def test_nobody_to_ask_is_part_of_the_contract(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from agent_workspace import assemble, refused, toml, workspace
 from procedo.agents.refusal import Cause, NotAssembled
 from procedo.agents.registry import Registry
 from procedo.agents.runners import AVAILABLE, ENFORCEMENT, Control, Hold, Runner, not_enforced
+from procedo.core.altered import altered
 
 pytestmark = pytest.mark.anyio
 
@@ -30,8 +30,8 @@ def test_only_what_is_enforced_satisfies_a_need(runner: Runner, control: Control
 async def test_a_kind_that_is_not_available_is_refused_with_every_control_it_lacks(tmp_path: Path) -> None:
     registry = workspace(tmp_path)
     settings = registry.settings
-    agents = {"reviewer": dataclasses.replace(settings.agents.agents["reviewer"], kind="acp")}
-    other = Registry(dataclasses.replace(settings, agents=dataclasses.replace(settings.agents, agents=agents)), {})
+    agents = {"reviewer": altered(settings.agents.agents["reviewer"], kind="acp")}
+    other = Registry(altered(settings, agents=altered(settings.agents, agents=agents)), {})
     with pytest.raises(NotAssembled) as caught:
         await assemble(other)
     told = [reason.message for reason in caught.value.reasons if reason.cause is Cause.CONTROL_NOT_ENFORCED]

@@ -1,5 +1,4 @@
 import copy
-import dataclasses
 import json
 import logging
 import pickle
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from agent_workspace import assemble, bundle, open_tools, refused, server, toml, workspace
 from chat_server import chat_server, said
+from msgspec import Struct
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 from procedo.agents.ports import ModelFailed, Settings
@@ -155,4 +155,4 @@ async def test_a_server_that_complains_with_its_secret_is_quoted_without_it(tmp_
     registry = workspace(tmp_path, text, environ={"UP": VALUE, "PATH": "/usr/bin:/bin"})
     (message,) = (await refused(registry)).values()
     assert "it said: WORD is [masked]" in message
-    assert dataclasses.is_dataclass(registry.settings)
+    assert isinstance(registry.settings, Struct)

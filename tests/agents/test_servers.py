@@ -1,4 +1,3 @@
-import dataclasses
 import os
 import shutil
 import sys
@@ -15,6 +14,7 @@ from procedo.agents.contract import Contract
 from procedo.agents.parts import Origin, ToolId
 from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.refusal import Cause, NotAssembled
+from procedo.core.altered import altered
 from procedo.ports import OutcomeUnknown
 
 pytestmark = pytest.mark.anyio
@@ -136,9 +136,9 @@ async def test_a_tool_that_is_denied_is_not_reached_by_its_bare_name(tmp_path: P
     known = tool_of(contract, "s__a")
     async with open_tools(registry) as tools:
         for wrong in (
-            dataclasses.replace(known, name="b"),
-            dataclasses.replace(known, schema="0"),
-            dataclasses.replace(known, server=""),
+            altered(known, name="b"),
+            altered(known, schema="0"),
+            altered(known, server=""),
             ToolId(Origin.BUILT_IN, "", "file_read", ""),
             ToolId(Origin.BUILT_IN, "", "sop_approve", ""),
         ):

@@ -1,6 +1,5 @@
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from procedo.agents.parts import Root, Sandbox, SecurityPolicy
 from procedo.agents.ports import ToolDenied, ToolFailed
 from procedo.agents.refusal import Cause
 from procedo.agents.tools.catalogue import perform
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.ports import OutcomeUnknown
 
@@ -91,12 +91,12 @@ async def test_a_link_with_a_harmless_name_does_not_run_what_is_blocked(tmp_path
     blocked = (await assemble(workspace(tmp_path, toml(risk=more)))).security
     with pytest.raises(ToolDenied, match="high-risk"):
         await shell(blocked, str(harmless))
-    assert (await shell(replace(blocked, block_high_risk=False), str(harmless))).startswith("exit code 0")
+    assert (await shell(altered(blocked, block_high_risk=False), str(harmless))).startswith("exit code 0")
 
 
 @enclosing
 async def test_a_program_that_is_too_slow_may_have_acted(tmp_path: Path, backend: str) -> None:
-    policy = replace(await policy_of(tmp_path, backend), shell_timeout_s=0.2)
+    policy = altered(await policy_of(tmp_path, backend), shell_timeout_s=0.2)
     with pytest.raises(OutcomeUnknown, match=r"within 0\.2 s"):
         await shell(policy, "sleep", "600")
 
@@ -119,7 +119,7 @@ async def test_inside_the_sandbox_there_is_no_outside(tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         told = await shell(policy, sys.executable, "-c", code.replace("PORT", str(listening.getsockname()[1])))
-        bare = replace(policy, sandbox=Sandbox.NONE)
+        bare = altered(policy, sandbox=Sandbox.NONE)
         assert await shell(bare, sys.executable, "-c", code.replace("PORT", str(listening.getsockname()[1]))) == (
             "exit code 0"
         )
@@ -161,7 +161,7 @@ async def test_a_folder_above_what_is_protected_is_not_moved_away(tmp_path: Path
     for name in ("own/sops/a", "other", "here/inner"):
         (tmp_path / name).mkdir(parents=True)
     policy = (await assemble(workspace(tmp_path, text))).security
-    reading = replace(policy, roots=(*policy.roots, Root(tmp_path / "here", False)))
+    reading = altered(policy, roots=(*policy.roots, Root(tmp_path / "here", False)))
     for held in ("own", "own/sops", "here/inner"):
         assert "exit code 0" not in await shell(reading, "mv", held, "moved")
     assert await shell(reading, "mv", "other", "moved") == "exit code 0"
@@ -191,7 +191,7 @@ async def test_a_workspace_that_became_a_link_is_not_followed(tmp_path: Path, ba
 @needs_bubblewrap
 async def test_a_read_only_workspace_is_read_only_for_programs_too(tmp_path: Path) -> None:
     policy = await policy_of(tmp_path, "bubblewrap")
-    reading = replace(policy, roots=(Root(tmp_path, False),))
+    reading = altered(policy, roots=(Root(tmp_path, False),))
     assert "exit code 0" not in await shell(reading, "touch", "made")
     assert not (tmp_path / "made").exists()
     assert await shell(policy, "touch", "made") == "exit code 0"

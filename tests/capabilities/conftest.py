@@ -1,7 +1,6 @@
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from webhost import WebHost, web_host
 
 from procedo.capabilities.registry import Registry, built_in
 from procedo.config.capability_settings import CapabilitySettings, HttpSettings, ShellSettings
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.hosts import HostPattern
 from procedo.ports import CapabilityCall
@@ -67,7 +67,7 @@ def shell_registry(shell: ShellSettings) -> ShellRegistry:
     """A registry whose `shell.exec` has these settings changed."""
 
     def build(environ: Mapping[str, str] | None = None, **changes: object) -> Registry:
-        settings = replace(shell, **changes)  # type: ignore[arg-type]  # the names are checked when it is called
+        settings = altered(shell, **changes)  # type: ignore[arg-type]  # the names are checked when it is called
         return built_in(CapabilitySettings(settings), environ if environ is not None else {"PATH": os.defpath})
 
     return build

@@ -1,29 +1,29 @@
 """Gates: which steps have one, who may answer, what each answer causes."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from engine import BOT, IDA, NOOR, NOW, Desk, person, plain, schema, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.approval import OnExpiry, Policy
 from procedo.core.draft import Moment
 from procedo.core.model import Kind, Mode, Priority, Step
 from procedo.core.state import GateKind, Phase, Principal, PrincipalKind, Source, Status, Verdict
 from procedo.errors import BadArgument, Conflict, NotFound, Refused
 
-LOAD, HEAT = replace(plain(2)[0], title="Load kiln", requires_confirmation=True), plain(2)[1]
+LOAD, HEAT = altered(plain(2)[0], title="Load kiln", requires_confirmation=True), plain(2)[1]
 
 
 def gated(**policies: Policy) -> Desk:
-    step = replace(LOAD, policy=next(iter(policies), None))
+    step = altered(LOAD, policy=next(iter(policies), None))
     return Desk(sop(step, HEAT), moment=Moment(NOW, policies=policies)).start()
 
 
 def reviewed(edit: str | None = None, **changes: object) -> Desk:
     draft = Step(1, "Draft", output_schema=schema(body=str))
-    check = replace(Step(2, "Review", kind=Kind.CHECKPOINT, edit=edit), **changes)  # type: ignore[arg-type]  # fields of Step only
+    check = altered(Step(2, "Review", kind=Kind.CHECKPOINT, edit=edit), **changes)  # type: ignore[arg-type]  # fields of Step only
     desk = Desk(sop(draft, check, Step(3, "Send"), Step(4, "Apologise"))).start()
     desk.report("1.1", {"title": "T", "body": "old"})
     return desk
@@ -124,7 +124,7 @@ def test_priority_based_asks_at_every_step_of_an_urgent_procedure(priority: Prio
 )
 def test_the_mode_of_a_step_only_tightens(mode: Mode, own: Mode, gated_second: bool) -> None:
     first, second = plain(2)
-    desk = Desk(sop(first, replace(second, mode=own)), mode).start()
+    desk = Desk(sop(first, altered(second, mode=own)), mode).start()
     if mode is Mode.STEP_BY_STEP:
         desk.approve(1)
     desk.report("1.1")
@@ -135,7 +135,7 @@ def test_the_mode_of_a_step_only_tightens(mode: Mode, own: Mode, gated_second: b
 @pytest.mark.parametrize("mode", list(Mode))
 def test_kinds_mean_the_same_in_every_mode(mode: Mode) -> None:
     steps = (
-        replace(plain(1)[0], requires_confirmation=True),
+        altered(plain(1)[0], requires_confirmation=True),
         Step(2, "Look", kind=Kind.CHECKPOINT),
         Step(3, "Note", kind=Kind.CAPABILITY, capability="noop"),
     )
@@ -196,7 +196,7 @@ def test_nobody_without_an_identity_decides() -> None:
 @pytest.mark.requirement("separation")
 def test_the_executor_of_a_run_does_not_decide_in_it() -> None:
     first, second = plain(2)
-    desk = Desk(sop(first, replace(second, requires_confirmation=True))).start()
+    desk = Desk(sop(first, altered(second, requires_confirmation=True))).start()
     desk.report("1.1", by=IDA)
     for same_person in (IDA, person("IDA", Source.WEB)):
         with pytest.raises(Refused, match="the executor never decides"):
@@ -241,7 +241,7 @@ def test_one_denial_of_a_member_is_enough() -> None:
 @pytest.mark.requirement("C80")
 def test_a_missing_policy_refuses_and_keeps_the_gate() -> None:
     desk = gated(cooks=Policy("cooks"))
-    desk.moment = replace(desk.moment, policies={})
+    desk.moment = altered(desk.moment, policies={})
     with pytest.raises(Refused, match="policy missing"):
         desk.approve(1)
     assert desk.status is Status.WAITING_APPROVAL
@@ -251,7 +251,7 @@ def test_a_missing_policy_refuses_and_keeps_the_gate() -> None:
 def test_the_vote_of_a_former_member_lapses() -> None:
     desk = gated(pharmacists=PAIR)
     desk.approve(1, by=IDA)
-    desk.moment = replace(desk.moment, policies={"pharmacists": replace(PAIR, members=frozenset({"noor", "mo"}))})
+    desk.moment = altered(desk.moment, policies={"pharmacists": altered(PAIR, members=frozenset({"noor", "mo"}))})
     assert desk.approve(1, by=NOOR) == ["VoteCast"]
     assert desk.approve(1, by=person("mo")) == ["GateResolved", "ExecutionOpened"]
 
@@ -346,8 +346,8 @@ TIMED = Policy("timed", timeout_s=1, reminders=2)
 @pytest.mark.requirement("C75")
 @pytest.mark.parametrize("priority", [Priority.LOW, Priority.CRITICAL])
 def test_silence_is_not_consent(priority: Priority) -> None:
-    step = replace(LOAD, policy="timed")
-    policies = {"timed": replace(TIMED, on_expiry=OnExpiry.ESCALATE)}
+    step = altered(LOAD, policy="timed")
+    policies = {"timed": altered(TIMED, on_expiry=OnExpiry.ESCALATE)}
     desk = Desk(sop(step, HEAT, priority=priority), moment=Moment(NOW, policies=policies)).start()
     assert desk.later(0.5) == []
     assert desk.later(0.5) == ["GateReminded"]
@@ -370,7 +370,7 @@ def test_after_the_last_reminder_a_gate_is_denied() -> None:
 
 
 def test_a_policy_that_denies_in_time_denies_once() -> None:
-    desk = gated(timed=replace(TIMED, on_expiry=OnExpiry.DENY))
+    desk = gated(timed=altered(TIMED, on_expiry=OnExpiry.DENY))
     assert desk.later(1) == ["GateResolved", "RunCancelled"]
     assert desk.later(1) == []
     assert "nobody answered within 1 s" in desk.reason
@@ -385,7 +385,7 @@ def test_a_limit_of_zero_never_times_out() -> None:
 
 def test_a_starter_that_a_policy_excludes_does_not_decide() -> None:
     policy = Policy("two", distinct_from=("starter", "executor"))
-    desk = Desk(sop(replace(LOAD, policy="two"), HEAT), moment=Moment(NOW, policies={"two": policy})).start(by=IDA)
+    desk = Desk(sop(altered(LOAD, policy="two"), HEAT), moment=Moment(NOW, policies={"two": policy})).start(by=IDA)
     with pytest.raises(Refused, match="started this run"):
         desk.approve(1, by=IDA)
     assert desk.approve(1, by=NOOR) == ["GateResolved", "ExecutionOpened"]
@@ -448,7 +448,7 @@ def test_a_run_can_be_cancelled_while_a_new_draft_is_made() -> None:
 
 
 def session() -> Desk:
-    desk = Desk(sop(replace(plain(1)[0], agent="reviewer", timeout_s=60.0))).start()
+    desk = Desk(sop(altered(plain(1)[0], agent="reviewer", timeout_s=60.0))).start()
     desk.do(m.Begin("1.1", 1, repeatable=False))
     return desk
 

@@ -1,12 +1,12 @@
 """The table of legal moves, walked completely: every status with every command, every phase with a report."""
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
 from engine import BOT, IDA, Desk, plain, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.evolve import _TABLE
 from procedo.core.machine import _HANDLERS, LEGAL, REPORTS
 from procedo.core.model import Kind, Mode, Step
@@ -17,11 +17,11 @@ from procedo.errors import Refused
 def desk_in(status: Status) -> Desk:
     first, second = plain(2)
     if status is Status.WAITING_APPROVAL:
-        return Desk(sop(replace(first, requires_confirmation=True), second)).start()
+        return Desk(sop(altered(first, requires_confirmation=True), second)).start()
     if status is Status.PAUSED_CHECKPOINT:
-        return Desk(sop(replace(first, kind=Kind.CHECKPOINT), second)).start()
+        return Desk(sop(altered(first, kind=Kind.CHECKPOINT), second)).start()
     if status is Status.PENDING:
-        desk = Desk(sop(replace(first, next=(3,)), second, Step(3, "Needs two", depends_on=(2,)))).start()
+        desk = Desk(sop(altered(first, next=(3,)), second, Step(3, "Needs two", depends_on=(2,)))).start()
         desk.report("1.1")
         return desk
     desk = Desk(sop(first, second)).start()

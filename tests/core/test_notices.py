@@ -1,11 +1,10 @@
 """Which moments of a gate are told, and over which routes."""
 
-from dataclasses import replace
-
 import pytest
 from engine import IDA, NOW, Desk, plain, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.approval import OnExpiry, Policy
 from procedo.core.draft import Moment
 from procedo.core.effects import EffectKind, effects
@@ -15,7 +14,7 @@ from procedo.core.model import Kind, Step
 from procedo.core.notice import Occasion, Routing
 from procedo.core.state import Gate, Run, Verdict
 
-GATED = sop(replace(plain(1)[0], requires_confirmation=True), Step(2, "Step 2"))
+GATED = sop(altered(plain(1)[0], requires_confirmation=True), Step(2, "Step 2"))
 ROUTES = {"ops": frozenset(Occasion), "boss": frozenset(Occasion), "desk": frozenset({Occasion.RESOLVED})}
 
 
@@ -44,7 +43,7 @@ def test_opening_and_deciding_are_told_once_each() -> None:
 
 def test_a_vote_and_its_retraction_are_not_told() -> None:
     policies = {"two": Policy("two", quorum=2)}
-    step = replace(plain(1)[0], requires_confirmation=True, policy="two")
+    step = altered(plain(1)[0], requires_confirmation=True, policy="two")
     desk = Desk(sop(step), moment=Moment(NOW, policies=policies)).start()
     assert told(desk, m.Decide("run-1.g1", Verdict.APPROVE, IDA)) == []
     assert told(desk, m.Decide("run-1.g1", Verdict.RETRACT, IDA)) == []
@@ -56,11 +55,11 @@ def test_a_gate_that_is_void_with_its_run_is_told_as_resolved() -> None:
 
 
 def test_a_gate_that_stops_waiting_for_a_limit_is_no_reminder() -> None:
-    step = replace(plain(1)[0], requires_confirmation=True, policy="gone")
+    step = altered(plain(1)[0], requires_confirmation=True, policy="gone")
     policies = {"gone": Policy("gone", timeout_s=60)}
     desk = Desk(sop(step), moment=Moment(NOW, policies=policies)).start()
-    desk.moment = replace(desk.moment, policies={})
-    desk.moment = replace(desk.moment, now=desk.moment.now.replace(hour=13))
+    desk.moment = altered(desk.moment, policies={})
+    desk.moment = altered(desk.moment, now=desk.moment.now.replace(hour=13))
     assert told(desk, m.Tick()) == []
 
 
@@ -71,7 +70,7 @@ def test_checkpoints_are_told_like_gates() -> None:
 
 def gate(reminders: int = 0) -> Gate:
     run = Desk(GATED).start().state
-    return replace(run.gates["run-1.g1"], reminders=reminders)
+    return altered(run.gates["run-1.g1"], reminders=reminders)
 
 
 OWN = Policy("own", request_route="boss", escalation_route="ops", on_expiry=OnExpiry.ESCALATE)
@@ -89,10 +88,10 @@ OWN = Policy("own", request_route="boss", escalation_route="ops", on_expiry=OnEx
         (Occasion.ESCALATED, Policy(), 1, ["boss"]),
         (Occasion.RESOLVED, OWN, 0, ["boss"]),
         (Occasion.RESOLVED, OWN, 1, ["boss", "ops"]),
-        (Occasion.RESOLVED, replace(OWN, on_expiry=OnExpiry.REMIND), 1, ["boss"]),
-        (Occasion.RESOLVED, replace(OWN, escalation_route="boss"), 1, ["boss"]),
-        (Occasion.OPENED, replace(OWN, request_route="desk"), 0, []),
-        (Occasion.RESOLVED, replace(OWN, request_route="desk"), 0, ["desk"]),
+        (Occasion.RESOLVED, altered(OWN, on_expiry=OnExpiry.REMIND), 1, ["boss"]),
+        (Occasion.RESOLVED, altered(OWN, escalation_route="boss"), 1, ["boss"]),
+        (Occasion.OPENED, altered(OWN, request_route="desk"), 0, []),
+        (Occasion.RESOLVED, altered(OWN, request_route="desk"), 0, ["desk"]),
     ],
 )
 def test_a_moment_goes_over_the_route_that_is_for_it(
@@ -108,7 +107,7 @@ def test_without_an_escalation_route_those_who_were_asked_are_told() -> None:
 
 
 def test_a_gate_that_a_policy_approves_as_it_opens_is_told_to_nobody() -> None:
-    step = replace(plain(1)[0], requires_confirmation=True, policy="nightly")
+    step = altered(plain(1)[0], requires_confirmation=True, policy="nightly")
     moment = Moment(NOW, policies={"nightly": Policy("nightly", auto_approve=True)})
     desk = Desk(sop(step), moment=moment)
     assert told(desk, m.Start("run-1", None, IDA, desk.mode, "host", "marker")) == []

@@ -1,11 +1,10 @@
 """Policies beyond group and quorum: breaking the glass, approving by name, the delegation chain, what silence means."""
 
-from dataclasses import replace
-
 import pytest
 from engine import BOT, IDA, NOOR, NOW, Desk, person, plain, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.approval import OnExpiry, Policy
 from procedo.core.draft import Moment
 from procedo.core.model import Kind, Step
@@ -17,7 +16,7 @@ NOBODY = Policy("nobody", members=frozenset(), group="nobody")
 
 
 def gated(policy: Policy, *glass: str, by: Principal = BOT) -> Desk:
-    step = replace(plain(1)[0], requires_confirmation=True, policy=policy.name)
+    step = altered(plain(1)[0], requires_confirmation=True, policy=policy.name)
     moment = Moment(NOW, policies={policy.name: policy}, break_glass=frozenset(glass))
     return Desk(sop(step, plain(2)[1]), moment=moment).start(by=by)
 
@@ -37,7 +36,7 @@ def break_glass(
     [
         (NOBODY, "is not a member of group 'nobody'"),
         (PAIR, "is not a member of group 'pharmacists'"),
-        (replace(PAIR, members=frozenset({"ida", "noor"})), "policy 'pair' asks for 2 different people"),
+        (altered(PAIR, members=frozenset({"ida", "noor"})), "policy 'pair' asks for 2 different people"),
         (Policy("other", distinct_from=("starter",)), "started this run"),
     ],
 )
@@ -87,7 +86,7 @@ def test_the_glass_is_not_broken_where_there_is_no_need() -> None:
 
 def test_a_missing_policy_is_not_overridden() -> None:
     desk = gated(PAIR, "ida")
-    desk.moment = replace(desk.moment, policies={})
+    desk.moment = altered(desk.moment, policies={})
     with pytest.raises(Refused, match="policy missing"):
         break_glass(desk)
 
@@ -132,20 +131,20 @@ def test_a_policy_that_approves_by_itself_says_so_in_an_event_of_its_own() -> No
 def test_a_checkpoint_is_released_by_such_a_policy_and_hands_its_input_on() -> None:
     check = Step(2, "Review", kind=Kind.CHECKPOINT, policy="nightly")
     moment = Moment(NOW, policies={"nightly": NIGHTLY})
-    desk = Desk(sop(plain(1)[0], check, replace(plain(3)[2], requires_confirmation=True)), moment=moment).start()
+    desk = Desk(sop(plain(1)[0], check, altered(plain(3)[2], requires_confirmation=True)), moment=moment).start()
     desk.report("1.1", {"a": 1})
     assert (desk.output_of("2.1"), desk.open) == ({"a": 1}, ["g2"])
 
 
 def test_it_does_so_by_name_only_and_not_as_the_default() -> None:
-    step = replace(plain(1)[0], requires_confirmation=True)
+    step = altered(plain(1)[0], requires_confirmation=True)
     desk = Desk(sop(step), moment=Moment(NOW, default_policy=NIGHTLY)).start()
     assert desk.open == ["g1"]
 
 
 def test_a_gate_that_waits_already_is_not_approved_by_a_policy_that_changes() -> None:
-    desk = gated(replace(NIGHTLY, auto_approve=False, timeout_s=60))
-    desk.moment = replace(desk.moment, policies={"nightly": replace(NIGHTLY, timeout_s=60)})
+    desk = gated(altered(NIGHTLY, auto_approve=False, timeout_s=60))
+    desk.moment = altered(desk.moment, policies={"nightly": altered(NIGHTLY, timeout_s=60)})
     assert desk.later(60) == ["GateReminded"]
     assert desk.open == ["g1"]
 
@@ -161,7 +160,7 @@ def test_a_question_about_what_happened_is_never_answered_by_a_policy() -> None:
 
 def test_a_paused_run_goes_no_further_by_such_a_policy() -> None:
     first, second = plain(2)
-    second = replace(second, requires_confirmation=True, policy="nightly")
+    second = altered(second, requires_confirmation=True, policy="nightly")
     desk = Desk(sop(first, second), moment=Moment(NOW, policies={"nightly": NIGHTLY})).start()
     desk.do(m.Hold(IDA))
     desk.report("1.1")
@@ -177,7 +176,7 @@ OUTSIDE = Policy("outside", distinct_from=("delegation",))
 
 def started(by: Principal, *lineage: str) -> Desk:
     first, second = plain(2)
-    made = sop(first, replace(second, requires_confirmation=True, policy="outside"))
+    made = sop(first, altered(second, requires_confirmation=True, policy="outside"))
     desk = Desk(made, moment=Moment(NOW, policies={"outside": OUTSIDE}))
     desk.do(m.Start("run-1", None, by, desk.mode, "host", "marker", lineage=frozenset(lineage)))
     return desk
@@ -201,7 +200,7 @@ def test_nobody_in_the_delegation_chain_decides_at_whatever_door(barred: Princip
 
 
 def test_who_executed_a_failed_run_does_not_decide_in_the_one_that_takes_it_up() -> None:
-    step = replace(plain(1)[0], requires_confirmation=True)
+    step = altered(plain(1)[0], requires_confirmation=True)
     desk = Desk(sop(step))
     lineage = frozenset({IDA.key})
     desk.do(m.Start("run-2", None, NOOR, desk.mode, "host", "marker", retry_of="run-1", lineage=lineage))
@@ -235,7 +234,7 @@ def asked(kind: GateKind) -> Desk:
     """A run that waits at a gate of this kind, under a policy with a limit of a minute."""
     moment = Moment(NOW, policies={"limited": LIMITED})
     if kind is GateKind.APPROVAL:
-        return Desk(sop(replace(plain(1)[0], requires_confirmation=True, policy="limited")), moment=moment).start()
+        return Desk(sop(altered(plain(1)[0], requires_confirmation=True, policy="limited")), moment=moment).start()
     if kind is GateKind.CHECKPOINT:
         return Desk(sop(Step(1, "Look", kind=Kind.CHECKPOINT, policy="limited")), moment=moment).start()
     if kind is GateKind.INTERRUPTED:

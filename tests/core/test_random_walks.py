@@ -4,7 +4,7 @@ The procedure is a line of steps, some with a gate in front, some checkpoints, s
 model knows only: which step is next, whether it waits for a person, how many attempts are left.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from engine import BOT, IDA, NOOR, NOW, Desk, sop
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.evolve import evolve
 from procedo.core.model import FailureRule, Kind, OnFailure, Step
 from procedo.core.state import Phase, Principal, Run, Status, Verdict
@@ -25,11 +26,11 @@ RETRIES = 2
 def step_of(number: int, kind: str) -> Step:
     step = Step(number, f"Step {number}")
     if kind == "gated":
-        return replace(step, requires_confirmation=True)
+        return altered(step, requires_confirmation=True)
     if kind == "checkpoint":
-        return replace(step, kind=Kind.CHECKPOINT)
+        return altered(step, kind=Kind.CHECKPOINT)
     rule_of = FailureRule(OnFailure.RETRY, RETRIES) if kind == "retried" else FailureRule()
-    return replace(step, on_failure=rule_of)
+    return altered(step, on_failure=rule_of)
 
 
 @dataclass

@@ -1,19 +1,18 @@
 """Reports: what a result must be, what becomes of it, and what follows a failure."""
 
-from dataclasses import replace
-
 import pytest
 from engine import BOT, IDA, NOW, Desk, condition, plain, schema, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.model import FailureRule, Kind, Mode, OnFailure, OnTimeout, Step, Verify
 from procedo.core.state import Phase, Status, Verdict
 from procedo.errors import Conflict, Refused
 
 
 def retrying(count: int, **changes: object) -> Step:
-    made = replace(plain(1)[0], on_failure=FailureRule(OnFailure.RETRY, count))
-    return replace(made, **changes)  # type: ignore[arg-type]  # fields of Step only
+    made = altered(plain(1)[0], on_failure=FailureRule(OnFailure.RETRY, count))
+    return altered(made, **changes)  # type: ignore[arg-type]  # fields of Step only
 
 
 @pytest.mark.requirement("C15")
@@ -33,7 +32,7 @@ def test_the_same_report_replays_and_another_one_conflicts() -> None:
 @pytest.mark.requirement("C15")
 def test_a_late_report_for_an_attempt_that_was_retried_is_refused() -> None:
     first, second = plain(2)
-    desk = Desk(sop(first, replace(second, on_failure=FailureRule(OnFailure.RETRY, 1)))).start()
+    desk = Desk(sop(first, altered(second, on_failure=FailureRule(OnFailure.RETRY, 1)))).start()
     desk.report("1.1")
     desk.fail("2.1", "it broke")
     assert desk.open == ["2.2"]
@@ -68,7 +67,7 @@ def test_retry_two_means_two_more() -> None:
 
 @pytest.mark.requirement("C18")
 def test_a_success_after_two_failures_goes_on() -> None:
-    desk = Desk(sop(retrying(2), replace(plain(2)[1]))).start()
+    desk = Desk(sop(retrying(2), altered(plain(2)[1]))).start()
     desk.fail("1.1")
     desk.fail("1.2")
     desk.report("1.3", "good")
@@ -97,7 +96,7 @@ def test_a_back_off_lasts_as_long_as_it_says() -> None:
 @pytest.mark.requirement("C92")
 def test_a_failure_can_go_to_another_step_which_receives_the_failed_output() -> None:
     first, *rest = plain(4)
-    desk = Desk(sop(replace(first, on_failure=FailureRule(OnFailure.GOTO, target=4)), *rest)).start()
+    desk = Desk(sop(altered(first, on_failure=FailureRule(OnFailure.GOTO, target=4)), *rest)).start()
     desk.report("1.1", {"log": "bang"}, Phase.FAILED)
     offer = desk.offers[0]
     assert isinstance(offer, m.ExecuteStep)
@@ -151,13 +150,13 @@ def test_a_right_output_after_a_wrong_one_goes_on() -> None:
     ],
 )
 def test_one_value_inside_prose_is_taken(told: str) -> None:
-    desk = Desk(sop(replace(plain(1)[0], output_schema=schema(ticket=str)))).start()
+    desk = Desk(sop(altered(plain(1)[0], output_schema=schema(ticket=str)))).start()
     desk.report("1.1", told)
     assert (desk.status, desk.state.last_output) == (Status.COMPLETED, {"ticket": "T-12"})
 
 
 def test_two_values_inside_prose_are_refused() -> None:
-    desk = Desk(sop(replace(plain(1)[0], output_schema=schema(ticket=str)))).start()
+    desk = Desk(sop(altered(plain(1)[0], output_schema=schema(ticket=str)))).start()
     desk.report("1.1", 'Either {"ticket": "T-1"} or {"ticket": "T-2"}.')
     assert (desk.status, "exactly one JSON value" in desk.reason) == (Status.FAILED, True)
 
@@ -170,7 +169,7 @@ def test_without_a_schema_nothing_is_taken_out_of_prose() -> None:
 
 @pytest.mark.requirement("C20")
 def test_an_input_that_breaks_the_schema_of_a_step_fails_the_run_before_it() -> None:
-    desk = Desk(sop(replace(plain(1)[0], input_schema=schema(weight=float))), inputs={"weight": "heavy"}).start()
+    desk = Desk(sop(altered(plain(1)[0], input_schema=schema(weight=float))), inputs={"weight": "heavy"}).start()
     assert desk.status is Status.FAILED
     assert desk.reason == "the input of step 1 breaks its schema: weight: expected float, got str"
     assert desk.state.executions == {}
@@ -178,7 +177,7 @@ def test_an_input_that_breaks_the_schema_of_a_step_fails_the_run_before_it() -> 
 
 @pytest.mark.requirement("C27")
 def test_a_step_has_a_deadline() -> None:
-    desk = Desk(sop(replace(plain(1)[0], timeout_s=1.0))).start()
+    desk = Desk(sop(altered(plain(1)[0], timeout_s=1.0))).start()
     assert desk.later(0.9) == []
     assert desk.later(0.1) == ["ExecutionFailed", "RunFailed"]
     assert desk.reason == "step 1 exceeded 1s"
@@ -187,14 +186,14 @@ def test_a_step_has_a_deadline() -> None:
 
 
 def test_a_deadline_can_give_the_step_again() -> None:
-    desk = Desk(sop(replace(plain(1)[0], timeout_s=1.0, on_timeout=OnTimeout.RETRY))).start()
+    desk = Desk(sop(altered(plain(1)[0], timeout_s=1.0, on_timeout=OnTimeout.RETRY))).start()
     assert desk.later(1) == ["ExecutionFailed", "ExecutionOpened"]
     desk.later(1)
     assert desk.later(1)[-1] == "RunFailed"
 
 
 def test_a_deadline_can_ask_a_person() -> None:
-    desk = Desk(sop(replace(plain(1)[0], timeout_s=60.0, on_timeout=OnTimeout.GATE))).start()
+    desk = Desk(sop(altered(plain(1)[0], timeout_s=60.0, on_timeout=OnTimeout.GATE))).start()
     assert desk.later(60) == ["ExecutionHalted", "GateOpened"]
     with pytest.raises(Refused, match="halted"):
         desk.report("1.1", "late")
@@ -204,7 +203,7 @@ def test_a_deadline_can_ask_a_person() -> None:
 
 
 def test_a_denied_extension_fails_the_step() -> None:
-    desk = Desk(sop(replace(plain(1)[0], timeout_s=60.0, on_timeout=OnTimeout.GATE))).start()
+    desk = Desk(sop(altered(plain(1)[0], timeout_s=60.0, on_timeout=OnTimeout.GATE))).start()
     desk.later(60)
     desk.deny(1)
     assert desk.status is Status.FAILED
@@ -212,23 +211,23 @@ def test_a_denied_extension_fails_the_step() -> None:
 
 def test_a_verification_judges_the_report() -> None:
     verify = Verify(condition=condition("ok", "ok", True, step=None))
-    good = Desk(sop(replace(plain(1)[0], verify=verify)), inputs={"ok": True}).start()
+    good = Desk(sop(altered(plain(1)[0], verify=verify)), inputs={"ok": True}).start()
     assert good.report("1.1", "x") == ["OutputClaimed", "ExecutionCompleted", "Routed", "RunCompleted"]
-    bad = Desk(sop(replace(plain(1)[0], verify=verify)), inputs={"ok": False}).start()
+    bad = Desk(sop(altered(plain(1)[0], verify=verify)), inputs={"ok": False}).start()
     assert bad.report("1.1", "x") == ["OutputClaimed", "ExecutionFailed", "RunFailed"]
     assert bad.reason == "step 1 failed: verification failed: ok is false"
 
 
 def test_a_verification_that_cannot_be_made_never_passes() -> None:
     verify = Verify(condition=condition("ok", "ok", True, note="no such field"))
-    desk = Desk(sop(replace(plain(1)[0], verify=verify)), inputs={}).start()
+    desk = Desk(sop(altered(plain(1)[0], verify=verify)), inputs={}).start()
     assert desk.report("1.1", "x") == ["OutputClaimed", "ExecutionHalted", "GateOpened"]
     assert desk.approve(1) == ["GateResolved", "ExecutionCompleted", "Routed", "RunCompleted"]
     assert desk.state.last_output == "x"
 
 
 def test_the_verdict_of_a_capability_is_applied_once() -> None:
-    desk = Desk(sop(replace(plain(1)[0], verify=Verify(capability="json.validate")))).start()
+    desk = Desk(sop(altered(plain(1)[0], verify=Verify(capability="json.validate")))).start()
     assert desk.report("1.1", "x") == ["OutputClaimed"]
     assert desk.report("1.1", "x") == []
     with pytest.raises(Conflict):

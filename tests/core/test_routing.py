@@ -1,11 +1,10 @@
 """Routing: guards, switches, forks and joins, loops, `for_each`, and what a step is shown."""
 
-from dataclasses import replace
-
 import pytest
 from engine import BOT, IDA, Desk, condition, plain, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.draft import Moment
 from procedo.core.model import FailureRule, Kind, Mode, OnFailure, Port, Step
 from procedo.core.state import Arrival, Phase, Status
@@ -28,7 +27,7 @@ def test_steps_come_in_line_and_the_last_output_is_the_runs() -> None:
 @pytest.mark.requirement("C89")
 def test_next_passes_over_what_stands_between() -> None:
     first, *rest = plain(3)
-    desk = Desk(sop(replace(first, next=(3,)), *rest)).start()
+    desk = Desk(sop(altered(first, next=(3,)), *rest)).start()
     desk.report("1.1")
     assert (desk.open, routes(desk)) == (["3.1"], [(1, (3,), "next")])
 
@@ -50,7 +49,7 @@ def test_a_false_guard_passes_over_the_switch() -> None:
 def test_a_true_guard_takes_the_first_matching_port() -> None:
     ports = (Port("dry", condition("level", "level", 5), 3), Port("other", None, 4))
     first, *rest = plain(4)
-    guarded = replace(first, when=condition("wet", "wet", True), switch=ports)
+    guarded = altered(first, when=condition("wet", "wet", True), switch=ports)
     wet = Desk(sop(guarded, *rest), inputs={"wet": True, "level": 5}).start()
     wet.report("1.1")
     assert wet.open == ["3.1"]
@@ -60,18 +59,18 @@ def test_a_true_guard_takes_the_first_matching_port() -> None:
 def test_a_switch_without_a_match_fails_the_run_unless_it_ends_by_declaration() -> None:
     port = Port("dry", condition("level", "level", 5), 2)
     first, second = plain(2)
-    lost = Desk(sop(replace(first, switch=(port,)), second), inputs={}).start()
+    lost = Desk(sop(altered(first, switch=(port,)), second), inputs={}).start()
     lost.report("1.1")
     assert lost.status is Status.FAILED
     assert lost.reason == "step 1: no port of its switch matched (dry) and it has no catch-all"
-    ending = Desk(sop(replace(first, switch=(port, Port("else", None, None))), second), inputs={}).start()
+    ending = Desk(sop(altered(first, switch=(port, Port("else", None, None))), second), inputs={}).start()
     ending.report("1.1", "fine")
     assert (ending.status, ending.state.last_output) == (Status.COMPLETED, "fine")
 
 
 def test_terminal_ends_in_the_middle() -> None:
     first, second, third = plain(3)
-    desk = Desk(sop(first, replace(second, terminal=True), third)).start()
+    desk = Desk(sop(first, altered(second, terminal=True), third)).start()
     desk.report("1.1")
     desk.report("2.1", "end")
     assert (desk.status, desk.state.last_output) == (Status.COMPLETED, "end")
@@ -111,7 +110,7 @@ def test_a_fork_joins_once() -> None:
 
 def test_a_second_round_of_a_fork_waits_for_both_branches_again() -> None:
     again = condition("again", "again", True, step=4)
-    join = replace(FORK[3], switch=(Port("again", again, 1), Port("else", None, None)))
+    join = altered(FORK[3], switch=(Port("again", again, 1), Port("else", None, None)))
     desk = Desk(sop(*FORK[:3], join)).start()
     for n in (1, 2):
         desk.report(f"1.{n}")
@@ -179,7 +178,7 @@ def test_a_finished_step_is_not_reopened() -> None:
 
 def test_a_false_precondition_passes_a_step_over_with_its_reason() -> None:
     first, second, third = plain(3)
-    desk = Desk(sop(first, replace(second, precondition=condition("urgent", "urgent", True)), third), inputs={}).start()
+    desk = Desk(sop(first, altered(second, precondition=condition("urgent", "urgent", True)), third), inputs={}).start()
     desk.report("1.1", "a")
     assert desk.open == ["3.1"]
     passed = [e for e in desk.events if isinstance(e, m.StepPassedOver)]
@@ -225,7 +224,7 @@ def test_no_items_are_an_empty_output() -> None:
 
 def test_a_failed_item_is_tried_again_and_then_takes_the_rule_of_the_step() -> None:
     rule = FailureRule(OnFailure.RETRY, 1, target=2)
-    desk = Desk(sop(replace(EACH, on_failure=rule), plain(2)[1]), inputs={"systems": ["a", "b", "c"]}).start()
+    desk = Desk(sop(altered(EACH, on_failure=rule), plain(2)[1]), inputs={"systems": ["a", "b", "c"]}).start()
     desk.fail("1.1")
     assert desk.open == ["1.2", "1.3"]
     desk.fail("1.3", "for good")
@@ -300,7 +299,7 @@ def test_cancel_wins_over_a_pause() -> None:
 @pytest.mark.requirement("C11")
 def test_an_approval_without_a_free_slot_is_kept_and_goes_on_when_one_frees() -> None:
     first, second = plain(2)
-    desk = Desk(sop(replace(first, requires_confirmation=True), second)).start()
+    desk = Desk(sop(altered(first, requires_confirmation=True), second)).start()
     desk.moment = Moment(desk.moment.now, slot="max_concurrent 1 of 'kiln-firing' is used by run-2")
     assert not desk.state.holds_slot
     assert desk.approve(1) == ["GateResolved", "DispatchHeld"]
@@ -316,7 +315,7 @@ def test_an_approval_without_a_free_slot_is_kept_and_goes_on_when_one_frees() ->
 def test_a_run_that_takes_up_another_begins_where_that_one_broke() -> None:
     desk = Desk(sop(*plain(3)))
     start = m.Start("run-1", None, BOT, Mode.AUTO, "host", "marker", retry_of="run-0", adopted={1: "a"})
-    desk.do(replace(start, begin_at=(Arrival(2, ("1.1",)),)))
+    desk.do(altered(start, begin_at=(Arrival(2, ("1.1",)),)))
     offer = desk.offers[0]
     assert isinstance(offer, m.ExecuteStep)
     assert (desk.open, offer.context["input"], desk.state.retry_of) == (["2.1"], "a", "run-0")

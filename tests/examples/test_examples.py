@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from walks import WALKS, Walk
 
 from procedo.app import App, RandomIds, assemble
 from procedo.config import load
+from procedo.core.altered import altered
 from procedo.runs import History
 from procedo.stores.memory import MemoryStore
 
@@ -45,7 +46,7 @@ class Shop:
 async def shop(data: Path) -> AsyncIterator[Shop]:
     """This repository as a workspace, its store in memory."""
     clock = MovedClock()
-    settings = replace(load(ROOT), data_dir=data)
+    settings = altered(load(ROOT), data_dir=data)
     app = assemble(settings, MemoryStore(), clock, RandomIds())
     async with anyio.create_task_group() as group:
         group.start_soon(app.carrier.run_worker, app.driver.perform)

@@ -75,8 +75,8 @@ def taken_from(tree: ast.Module) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
-def defined_in(tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
+def defined_in(tree: ast.Module | ast.If) -> Iterator[str]:
+    for node in (*tree.body, *getattr(tree, "orelse", ())):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -86,6 +86,8 @@ def defined_in(tree: ast.Module) -> Iterator[str]:
                 yield name
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 yield from (alias.asname or alias.name for alias in names)
+            case ast.If():
+                yield from defined_in(node)
 
 
 @pytest.mark.requirement("size")

@@ -1,6 +1,5 @@
 """Who acted in the runs that a run came from is remembered by it, in sub-runs and in runs that take up failed ones."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from carried import carried
 from host import HOST
 from service import Shop, person
 
+from procedo.core.altered import altered
 from procedo.core.principal import Source
 from procedo.core.state import Verdict
 from procedo.errors import Refused
@@ -25,7 +25,7 @@ PARENT = "1. **Plan** — Plan it.\n2. **Do** — Do it.\n   - sop: child"
 CHILD = "1. **Act** — Act.\n   - requires_confirmation: true\n   - policy: outside"
 FRAGILE = "1. **Try** — Try it.\n2. **Act** — Act.\n   - requires_confirmation: true"
 IDA, NOOR = person("ida"), person("noor")
-ELSEWHERE = replace(IDA, principal=replace(IDA.principal, source=Source.WEB))
+ELSEWHERE = altered(IDA, principal=altered(IDA.principal, source=Source.WEB))
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """How a session ends: with a result that fits, or typed as what it is instead."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -12,6 +11,7 @@ from pydantic_ai.usage import RequestUsage
 from session_bench import COMPATIBLE, Bench, Hands, Talk, answer, call, config, said, script, step
 
 from procedo.agents.dialogue import arguments_of
+from procedo.core.altered import altered
 from procedo.core.session import SessionState, Transcript
 from procedo.core.state import Status
 
@@ -398,13 +398,13 @@ async def test_a_fault_that_comes_back_ends_the_session_instead_of_asking_the_mo
         claim = await desk.claim()
         assert claim is not None
         with pytest.raises(ExceptionGroup) as caught:
-            await desk.driver.perform(replace(claim, attempts=4))
+            await desk.driver.perform(altered(claim, attempts=4))
         assert caught.group_contains(RuntimeError)
         assert (await desk.look()).run.status is Status.RUNNING
         await desk.app.store.write(lambda w: w.postpone_job(claim, bench.clock.now()))
         again = await desk.claim()
         assert again is not None
-        await desk.driver.perform(replace(again, attempts=5))
+        await desk.driver.perform(altered(again, attempts=5))
         end = (await desk.look()).run.end
         assert end is not None
         why = "it met a fault 5 times (RuntimeError), which the server's log tells"

@@ -4,7 +4,6 @@ The files in `messages` hold the same four messages, each written by the version
 """
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from pydantic_ai.messages import (
 from session_bench import Bench, Talk, answer, call, config, said
 
 from procedo.agents.dialogue import load
+from procedo.core.altered import altered
 from procedo.core.session import Message, SessionState
 from procedo.core.state import Status, Verdict
 
@@ -101,7 +101,7 @@ async def parked_with(bench: Bench, change: Any) -> tuple[Status, str, SessionSt
 
 async def test_a_message_of_an_unknown_form_refuses_the_session_and_names_who_wrote_it(bench: Bench) -> None:
     def strange(message: Message) -> Message:
-        return replace(message, data={**message.data, "kind": "telepathy"}, library="9.9.9")
+        return altered(message, data={**message.data, "kind": "telepathy"}, library="9.9.9")
 
     status, reason, state, talk = await parked_with(bench, strange)
     assert (status, state) == (Status.FAILED, SessionState.REFUSED)
@@ -111,6 +111,6 @@ async def test_a_message_of_an_unknown_form_refuses_the_session_and_names_who_wr
 
 
 async def test_a_message_of_the_known_form_goes_on(bench: Bench) -> None:
-    status, _, state, talk = await parked_with(bench, lambda message: replace(message, library="2.52.0"))
+    status, _, state, talk = await parked_with(bench, lambda message: altered(message, library="2.52.0"))
     assert (status, state) == (Status.COMPLETED, SessionState.COMPLETED)
     assert len(talk.heard) == 1

@@ -1,11 +1,12 @@
 """Every problem: text in, problems out, with their lines. A code without a row fails."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from definitions import HEADER, files, problems_of, surroundings, told
 
+from procedo.core.altered import altered
 from procedo.core.approval import Policy
 from procedo.sopfile import CODES, Library, Problem, Surroundings
 from procedo.sopfile.folder import LARGEST_FILE
@@ -40,7 +41,7 @@ def s(code: str, line: int, *bullets: str, rest: str = "2. **Fire**\n", around: 
 FORK = "next: 2, 3"
 # A workspace in which agents have tools of their own: smith the pump, noor the valve and a lamp.
 HELD = {"smith": {"pump"}, "noor": {"valve", "lamp"}}
-AGENTS = replace(
+AGENTS = altered(
     surroundings(agents=["host", *HELD], tools=None),
     holds=lambda agent, tool: tool in HELD.get(agent, ()),
     disabled=frozenset({"noor"}),

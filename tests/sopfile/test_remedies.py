@@ -1,6 +1,5 @@
 """Every problem code has an example that has that problem, and a remedy; this is what the reference shows."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from definitions import HEADER, problems_of, surroundings
 
 from procedo.capabilities.registry import built_in
 from procedo.config import load
+from procedo.core.altered import altered
 from procedo.core.approval import Policy
 from procedo.sopfile import CODES, Surroundings
 from procedo.sopfile.remedies import REMEDIES, Remedy
@@ -24,7 +24,7 @@ def around(tmp_path: Path, code: str) -> Surroundings:
         (tmp_path / "procedo.toml").write_text('[capabilities.http]\nallowed_hosts = ["example.org"]\n')
     policies = [PAIR, Policy("nightly", auto_approve=True)]
     found = surroundings(agents=["host", *HELD], policies=policies, sops=("refund", "mailing"))
-    return replace(
+    return altered(
         found,
         capabilities=built_in(load(tmp_path).capabilities, {}),
         break_glass=frozenset({"noor"} if code == "break-glass-policy" else ()),

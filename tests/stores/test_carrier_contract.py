@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import anyio
@@ -13,6 +12,7 @@ from handclock import HandClock
 from stored import apply, begin, started
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.errors import Refused, StoreError
 from procedo.ports import Carrier, Claim, Job, Store, Writer
 from procedo.stores.embedded import Embedded, delay_s
@@ -97,16 +97,16 @@ async def settled(store: Store) -> None:
 
 async def test_a_job_is_performed_once_and_never_taken_again(store: Store, made: Callable[[], Carrier]) -> None:
     carrier, worker = made(), Worker()
-    job = replace(JOB, payload={"a": [1]})
+    job = altered(JOB, payload={"a": [1]})
     async with working(carrier, worker.perform):
         await emit(store, carrier, job)
         await worker.until(done=1)
         await settled(store)
         await emit(store, carrier, job)
-        await emit(store, carrier, replace(JOB, id="another"))
+        await emit(store, carrier, altered(JOB, id="another"))
         await worker.until(done=2)
         await settled(store)
-    assert [claim.job for claim in worker.claims] == [job, replace(JOB, id="another")]
+    assert [claim.job for claim in worker.claims] == [job, altered(JOB, id="another")]
     assert [claim.fence for claim in worker.claims] == [1, 1]
 
 
@@ -120,7 +120,7 @@ async def test_a_job_whose_transaction_failed_does_not_exist(store: Store, made:
     with pytest.raises(LookupError):
         await store.write(fail)
     async with working(carrier, worker.perform):
-        await emit(store, carrier, replace(JOB, id="good"))
+        await emit(store, carrier, altered(JOB, id="good"))
         await worker.until(done=1)
     assert worker.done == ["good"]
 
@@ -129,9 +129,9 @@ async def test_a_job_waits_until_it_is_due(store: Store, made: Callable[[], Carr
     carrier, worker = made(), Worker()
     late = NOW + timedelta(seconds=60)
     async with working(carrier, worker.perform):
-        await emit(store, carrier, replace(JOB, id="late", due_at=late))
+        await emit(store, carrier, altered(JOB, id="late", due_at=late))
         await clock.until_sleeping(60)
-        await emit(store, carrier, replace(JOB, id="now"))
+        await emit(store, carrier, altered(JOB, id="now"))
         await worker.until(done=1)
         await first_job_at(store, late)
         await clock.move(59)
@@ -145,7 +145,7 @@ async def test_a_job_waits_until_it_is_due(store: Store, made: Callable[[], Carr
 async def test_a_worker_takes_no_more_than_it_has_room_for(store: Store, made: Callable[[], Carrier]) -> None:
     carrier, worker, other = made(), Worker(holding=True), Worker()
     async with working(carrier, worker.perform):
-        await emit(store, carrier, *(replace(JOB, id=f"job-{n}") for n in range(3)))
+        await emit(store, carrier, *(altered(JOB, id=f"job-{n}") for n in range(3)))
         await worker.until(claims=2)
         async with working(made(), other.perform):
             await other.until(done=1)
@@ -159,7 +159,7 @@ async def test_two_workers_never_hold_the_same_job(store: Store, made: Callable[
     one, two = Worker(), Worker()
     first, second = made(), made()
     async with working(first, one.perform), working(second, two.perform):
-        await emit(store, first, *(replace(JOB, id=f"job-{n}") for n in range(30)))
+        await emit(store, first, *(altered(JOB, id=f"job-{n}") for n in range(30)))
         await settled(store)
     assert sorted(one.done + two.done) == sorted(f"job-{n}" for n in range(30))
 
@@ -272,7 +272,7 @@ async def test_a_job_that_fails_is_tried_again_later_and_the_worker_goes_on(
             await emit(store, carrier, JOB)
             await worker.until(done=1)
             await clock.until_sleeping(delay_s(1))
-        await emit(store, carrier, replace(JOB, id="another"))
+        await emit(store, carrier, altered(JOB, id="another"))
         await worker.until(done=2)
         for attempts in (1, 2):
             await clock.until_sleeping(delay_s(attempts))
@@ -301,11 +301,11 @@ async def test_a_worker_of_a_closed_store_ends(store: Store, made: Callable[[], 
 async def test_jobs_are_pruned_with_their_run(store: Store, made: Callable[[], Carrier]) -> None:
     carrier, worker = made(), Worker()
     await started(store, "run-1", "run-2")
-    await emit(store, carrier, replace(JOB, id="a"), replace(JOB, id="b", run_id="run-2"))
+    await emit(store, carrier, altered(JOB, id="a"), altered(JOB, id="b", run_id="run-2"))
     await store.write(lambda writer: apply(writer, "run-1", m.Cancel("enough", IDA)))
     await store.write(lambda writer: writer.prune(NOW + timedelta(days=1)))
     await store.write(lambda writer: begin(writer, "run-1"))
-    await emit(store, carrier, replace(JOB, id="a"))
+    await emit(store, carrier, altered(JOB, id="a"))
     async with working(carrier, worker.perform):
         await worker.until(done=2)
     assert worker.done == ["b", "a"]
@@ -313,7 +313,7 @@ async def test_jobs_are_pruned_with_their_run(store: Store, made: Callable[[], C
 
 async def test_the_jobs_that_wait_are_those_that_are_due_and_held_by_nobody(store: Store) -> None:
     later = NOW + timedelta(hours=1)
-    jobs = (JOB, replace(JOB, id="second"), replace(JOB, id="tick", kind="tick", due_at=later))
+    jobs = (JOB, altered(JOB, id="second"), altered(JOB, id="tick", kind="tick", due_at=later))
     await store.write(lambda writer: writer.put_jobs(jobs))
     assert dict(await store.read(lambda reader: reader.jobs_waiting(NOW))) == {"perform": 2}
     claim = await store.write(lambda writer: writer.claim_job("me", NOW, NOW + timedelta(seconds=LEASE_S)))

@@ -1,6 +1,5 @@
 import hashlib
 import json
-from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,8 @@ import pytest
 from anything import anything, json_values
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 import procedo.stores
 from procedo.core import messages as m
@@ -90,7 +91,7 @@ def test_a_value_keeps_the_order_of_its_keys_outside_the_record() -> None:
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        ({"id": "1.1"}, "missing"),
+        ({"id": "1.1"}, "Missing"),
         ({**json.loads(encode(OPENED)), "colour": "red"}, "'colour'"),
         ({**json.loads(encode(OPENED)), "fence": "1"}, "expected int, found str"),
         ({**json.loads(encode(OPENED)), "fence": True}, "expected int, found bool"),
@@ -169,7 +170,7 @@ def test_the_dictionary_of_the_stored_record_never_changes() -> None:
 
 def test_defaults_are_the_ones_that_the_classes_declare() -> None:
     """What is left out comes back as the default of the class: a changed default would change old records."""
-    declared = {one.name: one.default for one in fields(Execution) if one.default is not MISSING}
+    declared = {one.name: one.default for one in fields(Execution) if one.default is not NODEFAULT}
     opened = decode(Execution, parsed(encode(OPENED)))
     assert {name: getattr(opened, name) for name in declared} == declared
     assert opened.closing is None

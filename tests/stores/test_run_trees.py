@@ -1,6 +1,5 @@
 """Runs that work for other runs: what they use counts together, and they are pruned together, in every store."""
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -11,6 +10,7 @@ from engine import BOT, IDA, NOW
 from stored import WHO, apply, folded
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.model import Mode
 from procedo.core.session import SessionRow
 from procedo.core.state import Parent
@@ -33,9 +33,9 @@ def grow(writer: Writer) -> None:
         writer.save(None, folded(None, [made], NOW), [made], WHO, NOW)
     for run_id, tokens in SPENT.items():
         row = SessionRow(run_id, "1.1", "reviewer", "host", BOT.key, 1, "local", 1, NOW, NOW, contract={"long": "x"})
-        writer.put_session(replace(row, input_tokens=tokens, cost_usd=str(Decimal(tokens) / 100)))
+        writer.put_session(altered(row, input_tokens=tokens, cost_usd=str(Decimal(tokens) / 100)))
     second = SessionRow("left", "1.2", "writer", "host", BOT.key, 1, "local", 1, NOW, NOW)
-    writer.put_session(replace(second, output_tokens=7))
+    writer.put_session(altered(second, output_tokens=7))
 
 
 @pytest.mark.parametrize("run_id", ["top", "left", "right", "deep", "deepest"])

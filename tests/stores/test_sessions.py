@@ -1,7 +1,6 @@
 """Rows of sessions: the same rules in every store."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from engine import BOT, NOW, Desk, plain, sop
 
+from procedo.core.altered import altered
 from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow
 from procedo.errors import Conflict
 from procedo.ports import Attribution, Store, Writer
@@ -26,7 +26,7 @@ MESSAGE = Message(1, "request", {"parts": ["hello"]}, "2.68.0", NOW)
 @pytest.fixture(params=["sqlite", "memory"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     made: Store = await SqliteStore.open(tmp_path / "s.db") if request.param == "sqlite" else MemoryStore()
-    run = replace(Desk(sop(*plain(1))).start().state, revision=1)
+    run = altered(Desk(sop(*plain(1))).start().state, revision=1)
     events = Desk(sop(*plain(1))).start().events
     await made.write(lambda w: w.save(None, run, events, Attribution(BOT.key, BOT.key, BOT.key), NOW))
     yield made
@@ -48,24 +48,24 @@ async def test_a_session_is_read_back_as_it_was_written(store: Store) -> None:
 
 async def test_a_row_that_is_known_is_replaced(store: Store) -> None:
     await put(store, ROW, calls=(CALL,))
-    done = replace(CALL, text="done")
-    ended = replace(ROW, state=SessionState.COMPLETED)
-    await put(store, ended, calls=(done, replace(CALL, index=1)))
+    done = altered(CALL, text="done")
+    ended = altered(ROW, state=SessionState.COMPLETED)
+    await put(store, ended, calls=(done, altered(CALL, index=1)))
     found = await store.read(lambda r: r.session("run-1", "1.1"))
-    assert found == Transcript(ended, calls=(done, replace(CALL, index=1)))
+    assert found == Transcript(ended, calls=(done, altered(CALL, index=1)))
 
 
 async def test_a_lost_claim_writes_nothing(store: Store) -> None:
-    await put(store, replace(ROW, fence=2))
+    await put(store, altered(ROW, fence=2))
     with pytest.raises(Conflict, match="taken over"):
         await put(store, ROW, calls=(CALL,))
     found = await store.read(lambda r: r.session("run-1", "1.1"))
-    assert found == Transcript(replace(ROW, fence=2))
+    assert found == Transcript(altered(ROW, fence=2))
 
 
 async def test_costs_are_summed_for_an_agent_and_unknown_ones_counted(store: Store) -> None:
-    unknown = replace(TURN, turn=2, cost_usd=None)
-    later = replace(TURN, turn=3, at=NOW + timedelta(hours=1))
+    unknown = altered(TURN, turn=2, cost_usd=None)
+    later = altered(TURN, turn=3, at=NOW + timedelta(hours=1))
     await put(store, ROW, turns=(TURN, unknown, later))
     assert await store.read(lambda r: r.spent_since("reviewer", NOW)) == (Decimal("0.50"), 1)
     assert await store.read(lambda r: r.spent_since("reviewer", NOW + timedelta(minutes=1))) == (Decimal("0.25"), 0)

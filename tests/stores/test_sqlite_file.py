@@ -326,7 +326,7 @@ async def test_a_damaged_record_is_refused(
         ("UPDATE runs SET body = '{\"colour\":1}'", "'colour'"),
         ("UPDATE runs SET body = '{'", "no JSON"),
         ("UPDATE runs SET format = 9", "format is 9"),
-        ("UPDATE executions SET data = '{}'", "missing"),
+        ("UPDATE executions SET data = '{}'", "Missing"),
         ("DELETE FROM executions", "execution 1.1 is missing"),
     ],
 )

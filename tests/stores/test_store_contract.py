@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 from operator import methodcaller
@@ -12,10 +11,12 @@ from typing import Any
 import anyio
 import pytest
 from engine import BOT, IDA, NOW, condition, plain, sop
+from msgspec.structs import asdict
 from stored import LINE, WHO, Book, advance, apply, begin, folded, load, started
 
 from procedo.core import messages as m
 from procedo.core.admission import Load
+from procedo.core.altered import altered
 from procedo.core.model import Kind, Mode, Step
 from procedo.core.state import (
     Arrival,
@@ -37,7 +38,7 @@ from procedo.ports import Definition, Filter, Job, Reader, Store, StoredKey, Wri
 
 pytestmark = pytest.mark.anyio
 
-GATED = sop(replace(plain(1)[0], requires_confirmation=True), Step(2, "Step 2"))
+GATED = sop(altered(plain(1)[0], requires_confirmation=True), Step(2, "Step 2"))
 LATER = NOW + timedelta(hours=1)
 
 
@@ -53,7 +54,7 @@ async def run_of(store: Store, run_id: str = "run-1") -> Run:
 async def test_a_new_run_is_found_with_what_is_open_in_it(store: Store) -> None:
     saved = await store.write(lambda writer: begin(writer, inputs={"b": [1, None], "a": "é\ud800"}))
     found = await run_of(store)
-    assert found == replace(saved, steps={})
+    assert found == altered(saved, steps={})
     assert (found.revision, found.seq, len(found.head_hash)) == (1, saved.seq, 64)
     assert [execution.id for execution in found.open_executions] == ["1.1"]
     assert await store.read(lambda reader: reader.run("run-2")) is None
@@ -79,13 +80,13 @@ async def test_a_run_goes_to_its_end_and_stays_there(store: Store) -> None:
     for number in (1, 2, 3):
         last = await store.write(partial(advance, execution_id=f"{number}.1", output={"step": number}))
     found = await run_of(store)
-    assert found == replace(last, steps={}, executions={})
+    assert found == altered(last, steps={}, executions={})
     assert (found.status, found.last_output) == (Status.COMPLETED, {"step": 3})
     executions = await store.read(lambda reader: reader.executions("run-1"))
     assert [(e.id, e.phase, e.closing and e.closing.output) for e in executions] == [
         (f"{n}.1", Phase.COMPLETED, {"step": n}) for n in (1, 2, 3)
     ]
-    changed = replace(found, revision=found.revision + 1, seq=found.seq + 1)
+    changed = altered(found, revision=found.revision + 1, seq=found.seq + 1)
     with pytest.raises(Conflict) as caught:
         await store.write(lambda writer: writer.save(found, changed, [m.RunHeld(BOT)], WHO, NOW))
     assert caught.value.code == "run_ended"
@@ -121,7 +122,7 @@ async def test_a_change_of_type_alone_is_a_change(store: Store) -> None:
 def full(run: Run) -> Run:
     """A run with something in every place where something can be."""
     arrival = Arrival(2, ("1.1",), 3, "why", 4, "guidance")
-    return replace(
+    return altered(
         run,
         revision=1,
         seq=9,
@@ -149,7 +150,7 @@ async def test_nothing_of_a_run_is_lost(store: Store) -> None:
     saved = await store.write(lambda writer: writer.save(None, run, [made, *[m.RunHeld(BOT)] * 8], WHO, NOW))
     found = await store.read(lambda reader: reader.with_steps(reader.run("run-1") or run, [2]))
     assert found == saved
-    assert replace(found, head_hash="") == run
+    assert altered(found, head_hash="") == run
 
 
 async def test_items_of_a_for_each_are_kept_and_go_with_it(store: Store) -> None:
@@ -177,7 +178,7 @@ async def test_a_for_each_that_begins_again_forgets_its_earlier_items(store: Sto
     first = Fan(Arrival(1), ("a", "b"), 2, {0: "1.1", 1: "1.2"}, {0: 1, 1: 2})
     second = Fan(Arrival(1, attempt=2), ("c",), 1)
     for fan in (first, second):
-        after = replace(run, fans={1: fan}, revision=run.revision + 1, seq=run.seq + 1)
+        after = altered(run, fans={1: fan}, revision=run.revision + 1, seq=run.seq + 1)
         await store.write(methodcaller("save", run, after, [m.RunHeld(BOT)], WHO, NOW))
         run = await run_of(store)
         assert run.fans == {1: fan}
@@ -206,11 +207,11 @@ async def test_two_changes_of_one_revision_have_one_winner(store: Store) -> None
 @pytest.mark.parametrize(
     ("change", "error", "code"),
     [
-        (lambda run: replace(run, revision=run.revision + 1), Conflict, "stale_revision"),
-        (lambda run: replace(run, seq=run.seq + 1), StoreError, "wrong_count"),
-        (lambda run: replace(run, marker="other"), StoreError, "origin_changed"),
-        (lambda run: replace(run, inputs={"other": 1}), StoreError, "origin_changed"),
-        (lambda run: replace(run, executions={}), StoreError, "lost"),
+        (lambda run: altered(run, revision=run.revision + 1), Conflict, "stale_revision"),
+        (lambda run: altered(run, seq=run.seq + 1), StoreError, "wrong_count"),
+        (lambda run: altered(run, marker="other"), StoreError, "origin_changed"),
+        (lambda run: altered(run, inputs={"other": 1}), StoreError, "origin_changed"),
+        (lambda run: altered(run, executions={}), StoreError, "lost"),
     ],
 )
 async def test_a_change_that_is_not_whole_is_refused(
@@ -238,7 +239,7 @@ async def test_a_transition_without_an_event_is_refused(store: Store) -> None:
     await started(store, "run-1")
     before = await run_of(store)
     with pytest.raises(StoreError):
-        await store.write(lambda writer: writer.save(before, replace(before, revision=2), [], WHO, NOW))
+        await store.write(lambda writer: writer.save(before, altered(before, revision=2), [], WHO, NOW))
 
 
 async def test_two_transitions_of_one_transaction_both_count(store: Store) -> None:
@@ -331,7 +332,7 @@ async def test_open_gates_come_with_the_longest_waiting_first(store: Store) -> N
 
 
 async def test_runs_are_listed_with_the_most_recently_active_first(store: Store) -> None:
-    other = replace(LINE, name="other")
+    other = altered(LINE, name="other")
     await started(store, "run-1", now=NOW)
     await started(store, "run-2", now=NOW + timedelta(hours=1), made=other)
     await started(store, "run-3", now=NOW + timedelta(hours=2))
@@ -371,7 +372,7 @@ async def test_a_run_in_a_list_tells_its_key_and_who_started_it(store: Store) ->
 
 
 async def test_admission_sees_who_executes_who_is_parked_and_when_one_completed(store: Store) -> None:
-    other = replace(LINE, name="other", digest="e" * 64)
+    other = altered(LINE, name="other", digest="e" * 64)
     await started(store, "run-1", "run-2")
     await started(store, "run-3", made=GATED)
     await started(store, "run-4", made=other)
@@ -389,7 +390,7 @@ async def test_admission_sees_who_executes_who_is_parked_and_when_one_completed(
     )
     start = NOW - timedelta(seconds=1)
     assert await store.read(lambda reader: reader.load(LINE.name, "k", start)) == expected
-    nothing = replace(expected, key_holder=None, window_starts=0)
+    nothing = altered(expected, key_holder=None, window_starts=0)
     assert await store.read(lambda reader: reader.load(LINE.name, "other", NOW)) == nothing
     assert await store.read(lambda reader: reader.load(LINE.name, None, None)) == nothing
     assert await store.read(lambda reader: reader.load("nothing", "k", start)) == Load(
@@ -446,7 +447,7 @@ async def test_children_are_found_by_their_parent(store: Store) -> None:
 async def test_a_definition_is_kept_as_it_was_first(store: Store) -> None:
     first = Definition("d1", "kiln", {"SOP.toml": "x = 1", "SOP.md": "# Kiln\r\n\x00é"})
     await store.write(lambda writer: writer.put_definition(first))
-    await store.write(lambda writer: writer.put_definition(replace(first, name="other", files={})))
+    await store.write(lambda writer: writer.put_definition(altered(first, name="other", files={})))
     assert await store.read(lambda reader: reader.definition("d1")) == first
     assert await store.read(lambda reader: reader.definition("d2")) is None
 
@@ -456,7 +457,7 @@ async def test_an_idempotency_key_stands_for_one_run(store: Store) -> None:
     await store.write(lambda writer: writer.put_key(key))
     await store.write(lambda writer: writer.put_key(key))
     with pytest.raises(Conflict) as caught:
-        await store.write(lambda writer: writer.put_key(replace(key, digest="d2")))
+        await store.write(lambda writer: writer.put_key(altered(key, digest="d2")))
     assert "run-1" in caught.value.message
     assert await store.read(lambda reader: reader.key("start:kiln", "k")) == key
     assert await store.read(lambda reader: reader.key("start:other", "k")) is None
@@ -467,7 +468,7 @@ async def test_an_idempotency_key_stands_for_one_run(store: Store) -> None:
 
 async def test_each_event_is_one_record_with_who_when_and_what(store: Store) -> None:
     await started(store, "run-1")
-    who = replace(WHO, acting="agent:host:x", delegating="human:cli:ida", root="human:cli:noor")
+    who = altered(WHO, acting="agent:host:x", delegating="human:cli:ida", root="human:cli:noor")
     before = await store.read(lambda reader: load(reader, LINE, "run-1"))
     events: list[m.Event] = [m.RunHeld(IDA, "lunch"), m.RunReleased(IDA)]
     saved = await store.write(lambda writer: writer.save(before, folded(before, events, LATER), events, who, LATER))
@@ -516,7 +517,7 @@ async def test_anybody_can_recompute_the_chain_from_the_records(store: Store) ->
 async def test_pruning_takes_whole_runs_that_ended_before_and_nothing_else(store: Store) -> None:
     def prepare(writer: Writer) -> None:
         for number, digest in (("1", "d1"), ("2", "d2"), ("3", "d3")):
-            begin(writer, f"run-{number}", replace(GATED, digest=digest))
+            begin(writer, f"run-{number}", altered(GATED, digest=digest))
             writer.put_definition(Definition(digest, "kiln", {"SOP.md": digest}))
             writer.put_key(StoredKey("start", number, "d", f"run-{number}"))
 

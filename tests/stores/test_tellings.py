@@ -1,24 +1,24 @@
 """What became of notices is kept with the run, the latest moment of each gate and route."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from engine import NOW
 from stored import started
 
+from procedo.core.altered import altered
 from procedo.core.notice import Occasion, Telling
 from procedo.ports import Store
 
 pytestmark = pytest.mark.anyio
 
 TOLD = Telling("run-1", "run-1.g1", "ops", Occasion.OPENED, NOW, 1)
-FAILED = replace(TOLD, route="boss", attempts=3, error="no answer")
+FAILED = altered(TOLD, route="boss", attempts=3, error="no answer")
 
 
 async def test_a_later_moment_takes_the_place_of_the_one_before(store: Store) -> None:
     await started(store, "run-1")
-    later = replace(TOLD, occasion=Occasion.RESOLVED, at=NOW + timedelta(hours=1))
+    later = altered(TOLD, occasion=Occasion.RESOLVED, at=NOW + timedelta(hours=1))
     for one in (TOLD, FAILED, later):
         await store.write(lambda writer, one=one: writer.put_telling(one))  # type: ignore[misc]  # the default binds
     assert await store.read(lambda reader: reader.tellings("run-1")) == (FAILED, later)
@@ -32,7 +32,7 @@ async def test_what_failed_is_found_across_runs_until_it_is_delivered(store: Sto
     for one in (TOLD, FAILED, other):
         await store.write(lambda writer, one=one: writer.put_telling(one))  # type: ignore[misc]  # the default binds
     assert await store.read(lambda reader: reader.tellings()) == (other, FAILED)
-    await store.write(lambda writer: writer.put_telling(replace(FAILED, error="")))
+    await store.write(lambda writer: writer.put_telling(altered(FAILED, error="")))
     assert await store.read(lambda reader: reader.tellings()) == (other,)
 
 

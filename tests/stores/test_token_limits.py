@@ -1,13 +1,13 @@
 """What a token reaches is kept with it; tokens from before there were limits have none."""
 
 import sqlite3
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from procedo.core.access import Role, Token
+from procedo.core.altered import altered
 from procedo.core.principal import PrincipalKind
 from procedo.core.reach import UNLIMITED, Reach
 from procedo.ports import Store
@@ -23,10 +23,10 @@ TOKEN = Token("tok-1", "desk", "d" * 64, "ida", PrincipalKind.HUMAN, frozenset({
     "reach", [UNLIMITED, Reach(("a*", "b"), None), Reach(None, ()), Reach((), ("reviewer", "w?"))], ids=str
 )
 async def test_limits_are_kept_as_they_were_given(store: Store, reach: Reach) -> None:
-    limited = replace(TOKEN, reach=reach)
+    limited = altered(TOKEN, reach=reach)
     await store.write(lambda writer: writer.put_token(limited))
     assert await store.read(lambda reader: reader.token(TOKEN.digest)) == limited
-    ended = replace(limited, revoked_at=NOW)
+    ended = altered(limited, revoked_at=NOW)
     await store.write(lambda writer: writer.put_token(ended))
     assert await store.read(lambda reader: reader.tokens()) == (ended,)
 

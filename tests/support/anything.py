@@ -3,12 +3,13 @@
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 __all__ = ["anything", "json_values"]
 
@@ -38,7 +39,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return _SCALARS[hint]
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return st.sampled_from(hint)
-    if isinstance(hint, type) and is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         hints = typing.get_type_hints(hint)
         return st.builds(hint, **{one.name: anything(hints[one.name]) for one in fields(hint)})
     return _generic(typing.get_origin(hint), typing.get_args(hint))

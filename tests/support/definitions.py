@@ -1,8 +1,9 @@
 """Definitions as texts: compiled, or checked in surroundings that tests can change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from procedo.core.altered import altered
 from procedo.core.approval import Policy
 from procedo.core.model import Json, Sop
 from procedo.ports import Capability, CapabilityCall
@@ -49,7 +50,7 @@ def surroundings(
 ) -> Surroundings:
     by_name = {policy.name: policy for policy in policies}
     around = Surroundings(frozenset(agents), "host", by_name, tools, KnownCapabilities(), frozenset(sops))
-    return replace(around, break_glass=frozenset(break_glass))
+    return altered(around, break_glass=frozenset(break_glass))
 
 
 def files(steps: str | None, header: str = HEADER) -> dict[str, str]:

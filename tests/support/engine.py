@@ -1,11 +1,11 @@
 """A run in memory, moved by the pure engine alone: what most rules of the core are tested with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from procedo.core import messages as m
 from procedo.core.actions import actions
+from procedo.core.altered import altered
 from procedo.core.draft import Moment
 from procedo.core.evolve import evolve
 from procedo.core.machine import decide
@@ -28,7 +28,7 @@ NOOR = person("noor")
 
 def sop(*steps: Step, **changes: object) -> Sop:
     made = Sop(name="kiln-firing", description="Fire a kiln.", steps=steps, digest="d" * 64)
-    return replace(made, **changes)  # type: ignore[arg-type]  # a test names fields of Sop only
+    return altered(made, **changes)  # type: ignore[arg-type]  # a test names fields of Sop only
 
 
 def condition(source: str, key: str, wanted: Json, *, step: int | None = None, note: str = "") -> Condition:
@@ -99,7 +99,7 @@ class Desk:
 
     def later(self, seconds: float) -> list[str]:
         """Let that much time pass, and act."""
-        self.moment = replace(self.moment, now=self.moment.now + timedelta(seconds=seconds))
+        self.moment = altered(self.moment, now=self.moment.now + timedelta(seconds=seconds))
         return self.do(m.Tick())
 
     @property
@@ -135,4 +135,4 @@ class Desk:
 def plain(count: int, **changes: object) -> tuple[Step, ...]:
     """Steps 1..count without anything special, and the same changes for each."""
     made = (Step(number, f"Step {number}", kind=Kind.EXECUTE) for number in range(1, count + 1))
-    return tuple(replace(step, **changes) for step in made)  # type: ignore[arg-type]  # fields of Step only
+    return tuple(altered(step, **changes) for step in made)  # type: ignore[arg-type]  # fields of Step only

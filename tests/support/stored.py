@@ -1,7 +1,6 @@
 """Runs in a store, moved by the real engine: load, decide, save, in one transaction."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -9,6 +8,7 @@ from typing import TypeVar
 from engine import BOT, NOW, plain, sop
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.draft import Moment
 from procedo.core.evolve import FreshSteps, evolve
 from procedo.core.machine import decide
@@ -42,7 +42,7 @@ def folded(before: Run | None, events: Sequence[m.Event], now: datetime) -> Run:
     for event in events:
         run = evolve(run, event, now)
     assert run is not None
-    return replace(run, revision=run.revision + 1)
+    return altered(run, revision=run.revision + 1)
 
 
 def begin(

@@ -1,7 +1,6 @@
 """Whether a stored run is whole: its chain holds, it ends where the run says, and its events make the stored run."""
 
-from dataclasses import replace
-
+from procedo.core.altered import altered
 from procedo.core.evolve import evolve
 from procedo.core.state import Run
 from procedo.ports import Reader, Record
@@ -32,6 +31,6 @@ def whole(reader: Reader, run_id: str = "run-1") -> tuple[Run, tuple[Record, ...
     assert stored.steps == dict(rebuilt.steps)
     opened = {e.id: e for e in rebuilt.open_executions}
     live = {g.id: g for g in rebuilt.gates.values() if g.live}
-    rebuilt = replace(rebuilt, executions=opened, gates=live, steps={}, revision=run.revision, head_hash=run.head_hash)
-    assert rebuilt == replace(run, steps={})
+    rebuilt = altered(rebuilt, executions=opened, gates=live, steps={}, revision=run.revision, head_hash=run.head_hash)
+    assert rebuilt == altered(run, steps={})
     return run, records

@@ -4,13 +4,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from engine import NOW
 from stored import advance, begin, started
 
+from procedo.core.altered import altered
 from procedo.core.notice import Occasion, Telling
 from procedo.core.session import CallRow, CallState, Outcome, SessionRow, SessionState, TurnRow
 from procedo.errors import StoreError
@@ -132,8 +132,8 @@ async def test_a_commit_whose_writer_was_cancelled_is_told_when_it_came_about(tm
 def test_notices_that_fail_are_counted_and_told_by_route(caplog: pytest.LogCaptureFixture) -> None:
     commit, meters = Commit(0), Meters()
     good = Telling("run-1", "run-1.g1", "desk", Occasion.OPENED, NOW, 1)
-    bad = replace(good, error="the host answered 500", attempts=2)
-    commit.tellings += [good, bad, replace(bad, given_up=True)]
+    bad = altered(good, error="the host answered 500", attempts=2)
+    commit.tellings += [good, bad, altered(bad, given_up=True)]
     with caplog.at_level(logging.INFO, "procedo.events"):
         tell([Counting(meters), Logbook()], commit)
     outcomes = ("delivered", "failed", "given_up")
@@ -149,10 +149,10 @@ def test_a_session_that_ends_badly_is_a_warning_and_its_lost_requests_are_counte
 ) -> None:
     commit, meters = Commit(0), Meters()
     row = SessionRow("run-1", "2.1", "reviewer", "host", "human:cli:ida", 1, "local", 1, NOW, NOW)
-    ended = replace(row, state=SessionState.EXHAUSTED, reason="the pin is 4711", input_tokens=7)
+    ended = altered(row, state=SessionState.EXHAUSTED, reason="the pin is 4711", input_tokens=7)
     lost = TurnRow(1, "digest", "small", NOW, lost=True)
     call = CallRow(1, 0, "c", "built_in:shell", "shell", "s", {"a": 4711}, "d", NOW)
-    call = replace(call, state=CallState.DONE, outcome=Outcome.DENIED)
+    call = altered(call, state=CallState.DONE, outcome=Outcome.DENIED)
     commit.sessions += [Written(row, (lost,), (call,)), Written(ended, (), ())]
     with caplog.at_level(logging.INFO, "procedo.events"):
         tell([Counting(meters), Logbook()], commit)

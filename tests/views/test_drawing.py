@@ -1,11 +1,11 @@
 import itertools
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from procedo.core.altered import altered
 from procedo.core.model import Condition, FailureRule, Kind, Mode, OnFailure, Port, Sop, Step, Truth
 from procedo.surfaces.drawing import STYLE, drawing
 from procedo.surfaces.graph import MARKS, outline
@@ -94,8 +94,8 @@ def test_a_dependency_that_no_way_leads_along_is_a_line_of_its_own_kind() -> Non
 
 def test_text_of_a_procedure_stays_text() -> None:
     evil = '</title><script>alert(1)</script> & "quoted"'
-    hostile = sop(replace(SWITCHED.steps[0], title=evil, for_each=evil), replace(SWITCHED.steps[1], agent=evil))
-    text = drawing(outline(replace(hostile, name=evil), Mode.AUTO), {1: "done"}, link=lambda _: f'#"{evil}')
+    hostile = sop(altered(SWITCHED.steps[0], title=evil, for_each=evil), altered(SWITCHED.steps[1], agent=evil))
+    text = drawing(outline(altered(hostile, name=evil), Mode.AUTO), {1: "done"}, link=lambda _: f'#"{evil}')
     assert "<script" not in text
     assert f"Step 1, {evil}, host, for each of {evil}: done" in steps_of(drawn(hostile, marks={1: "done"}))
 

@@ -1,6 +1,5 @@
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from procedo.core import messages as m
 from procedo.core.actions import actions
+from procedo.core.altered import altered
 from procedo.core.approval import HUMAN, OnExpiry, Policy
 from procedo.core.model import Kind, Mode, Sop, Step
 from procedo.core.state import (
@@ -36,7 +36,7 @@ from procedo.surfaces.views import run_view, who_acts
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 MODEL = Principal(Source.HOST, "desk", PrincipalKind.AGENT)
 DESK = Surface(MODEL, route="the operator's terminal or inbox")
-ASKING = replace(DESK, can_ask=True)
+ASKING = altered(DESK, can_ask=True)
 SOP = Sop(
     "demo",
     "A demo",
@@ -209,12 +209,12 @@ def test_the_next_call_at_a_gate_is_to_ask_only_where_the_person_may_answer() ->
     assert call(snapshot(gate()), ASKING) == "sop_approve"
     assert call(snapshot(gate()), DESK) == "sop_resume"
     assert call(snapshot(gate(), policies={"run-1.g1": cooks}), ASKING) == "sop_resume"
-    assert call(snapshot(gate(), policies={"run-1.g1": replace(HUMAN, out_of_band=True)}), ASKING) == "sop_resume"
+    assert call(snapshot(gate(), policies={"run-1.g1": altered(HUMAN, out_of_band=True)}), ASKING) == "sop_resume"
     assert call(snapshot(gate(), policies={}), ASKING) == "sop_resume"
 
 
 def test_a_missing_policy_is_told() -> None:
-    asked = replace(gate(), policy="board")
+    asked = altered(gate(), policy="board")
     view: Any = run_view(snapshot(asked, policies={}), DESK)
     told = view["actions"][0]["context"]["may_decide"]
     assert told == "nobody: policy 'board' is missing from the configuration"
@@ -341,7 +341,7 @@ def test_every_kind_of_action_has_a_view() -> None:
     ],
 )
 def test_a_deadline_tells_what_follows(policy: Policy, changes: dict[str, Any], told: str) -> None:
-    due = replace(gate(), due_at=NOW + timedelta(seconds=60), **changes)
+    due = altered(gate(), due_at=NOW + timedelta(seconds=60), **changes)
     text = as_text(run_view(snapshot(due, policies={"run-1.g1": policy}), DESK), "mark1")
     assert f"Without an answer until 2026-11-29T12:01:00Z, {told}." in text
     assert "expires" not in text

@@ -1,9 +1,9 @@
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from procedo.core.altered import altered
 from procedo.core.session import CallRow, CallState, Outcome, SessionRow, SessionState, TurnRow
 from procedo.surfaces.transcripts import call_text, session_facts, turn_text
 
@@ -30,17 +30,17 @@ HEAD = SessionRow(
     ],
 )
 def test_a_call_tells_how_it_ended_and_who_allowed_it(changes: dict[str, Any], told: str) -> None:
-    assert call_text(replace(CALL, **changes)) == told
+    assert call_text(altered(CALL, **changes)) == told
 
 
 @pytest.mark.parametrize(
     ("turn", "told"),
     [
         (None, "no answer is kept"),
-        (replace(TURN, answered=False), "no answer is kept"),
+        (altered(TURN, answered=False), "no answer is kept"),
         (TURN, "asked, 12,345 in, 6 out, 0.25 USD"),
-        (replace(TURN, model="another", cost_usd=None), "another, 12,345 in, 6 out, cost unknown"),
-        (replace(TURN, input_tokens=None, output_tokens=None), "asked, tokens unknown, 0.25 USD"),
+        (altered(TURN, model="another", cost_usd=None), "another, 12,345 in, 6 out, cost unknown"),
+        (altered(TURN, input_tokens=None, output_tokens=None), "asked, tokens unknown, 0.25 USD"),
     ],
 )
 def test_a_turn_tells_its_model_and_what_it_took(turn: TurnRow | None, told: str) -> None:
@@ -53,7 +53,7 @@ def test_a_session_tells_for_whom_it_works_and_what_nobody_counted() -> None:
         "12,345 tokens in, 67 out, 0.25 USD",
     ]  # fmt: skip
     assert session_facts(HEAD, "ida") == known
-    assert session_facts(replace(HEAD, unmeasured=1, unpriced=2, scripted=True), "ida") == [
+    assert session_facts(altered(HEAD, unmeasured=1, unpriced=2, scripted=True), "ida") == [
         *known,
         "1 requests of unknown size",
         "2 of unknown cost",

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from starlette.responses import StreamingResponse
 from web_page import HOST, REVIEW, Office, Page, Person, gate_path, office
 
 from procedo.core.access import Role
+from procedo.core.altered import altered
 from procedo.core.model import Scope
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.reach import Reach
@@ -391,7 +391,7 @@ async def test_tokens_cost_and_the_transcript_are_told_to_people_who_operate(wor
             assert told in page.text
         assert "sk-ours" not in page.html
         assert 'class="card called"' in page.html
-        denied = [replace(call, outcome=Outcome.DENIED) for call in left.calls]
+        denied = [altered(call, outcome=Outcome.DENIED) for call in left.calls]
         await works.app.store.write(lambda w: w.put_session(left.session, (), (), denied))
         assert 'class="card called amiss"' in (await noor.get(f"{here}/transcripts/1.1")).html
         assert (await noor.get(f"{here}/transcripts/2.1")).status == 404

@@ -5,10 +5,10 @@ work through here at all, since this object holds nothing of what the verbs stan
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from procedo.access.reached import within
 from procedo.core.access import Access, Role
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.core.session import Transcript
 from procedo.core.state import Status, Verdict
@@ -31,7 +31,7 @@ class Permitted(Runs):
         self._access = access
 
     def _at(self, surface: Surface) -> Surface:
-        return replace(surface, reach=self._access.reach)
+        return altered(surface, reach=self._access.reach)
 
     async def start(self, name: str, inputs: Json, surface: Surface, *, idempotency_key: str | None = None) -> Snapshot:
         """See `Runs.start`."""

@@ -4,11 +4,11 @@ A run exists when its procedure does, and when every run that it works for exist
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from procedo.access.seen import SeenRuns, SeenStore
+from procedo.core.altered import altered
 from procedo.core.events import Event
 from procedo.core.reach import Reaches, admits_sop
 from procedo.core.state import Run, Status
@@ -47,7 +47,7 @@ class ReachedRuns(SeenRuns):
         """See `Reader.runs`."""
         limit = wanted.limit
         while True:
-            found = self._inner.runs(replace(wanted, limit=limit))
+            found = self._inner.runs(altered(wanted, limit=limit))
             mine = [one for one in found if self._listed(one)]
             if len(mine) >= wanted.limit or len(found) < limit:
                 return tuple(mine[: wanted.limit])

@@ -7,11 +7,11 @@ Admission counts every run, and names those that the caller sees.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
 from procedo.core.admission import Load
+from procedo.core.altered import altered
 from procedo.core.events import Event
 from procedo.core.notice import Telling
 from procedo.core.session import SessionRow, Transcript
@@ -117,7 +117,7 @@ class SeenRuns(ABC):
             *load.parked,
             *([load.key_holder] if load.key_holder else ()),
         }
-        return replace(load, foreign=frozenset(run_id for run_id in holders if not self._has(run_id)))
+        return altered(load, foreign=frozenset(run_id for run_id in holders if not self._has(run_id)))
 
     def save(self, before: Run | None, after: Run, events: Sequence[Event], who: Attribution, now: datetime) -> Run:
         """See `Writer.save`."""

@@ -7,11 +7,13 @@ it: slow hashes and salts protect passwords, which people choose and which an at
 import hashlib
 import secrets
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
+
 from procedo.core.access import Access, Role, Token
+from procedo.core.altered import altered
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.reach import UNLIMITED, Reach, pattern
 from procedo.errors import BadArgument, NotFound, Refused
@@ -27,8 +29,7 @@ _LONGEST_NAME: Final = 80
 _KINDS: Final = (PrincipalKind.HUMAN, PrincipalKind.AGENT)
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Struct, frozen=True):
     """A new token, and its secret: the only moment at which it is known."""
 
     token: Token
@@ -115,7 +116,7 @@ class Tokens:
             token = _named(writer, reference, now)
             if token.revoked_at is not None:
                 return token
-            ended = replace(token, revoked_at=now)
+            ended = altered(token, revoked_at=now)
             writer.put_token(ended)
             return ended
 

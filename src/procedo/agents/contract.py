@@ -12,6 +12,8 @@ from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 
+from msgspec import Struct, structs
+
 from procedo.agents.parts import (
     Actor,
     ApprovalManager,
@@ -93,8 +95,8 @@ def _plain(value: object) -> Json:  # noqa: PLR0911  # one line for each kind of
         return value.value
     if isinstance(value, Path | Decimal | HostPattern):
         return str(value)
-    if dataclasses.is_dataclass(value):
-        return {part.name: _plain(getattr(value, part.name)) for part in dataclasses.fields(value)}
+    if isinstance(value, Struct):
+        return {name: _plain(part) for name, part in structs.asdict(value).items()}
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

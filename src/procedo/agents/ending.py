@@ -1,6 +1,6 @@
 """How an activation of a session ends."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from procedo.agents.questions import Question
 from procedo.core.model import Json
@@ -17,8 +17,7 @@ class PutDown(Refused):
         super().__init__("put_down", "The session was put down, because its process ends.", "It is taken up again.")
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a session ended, or (`questions`) what it waits for."""
 
     state: SessionState

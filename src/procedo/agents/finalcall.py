@@ -1,7 +1,8 @@
 """The result of a session under an output schema: the call that gives it, or the one value in a text."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json, Violation
 from procedo.core.outputs import recover
@@ -12,8 +13,7 @@ __all__ = ["OUTPUT_TOOL", "Found", "offered_schema", "read_output", "read_text"]
 OUTPUT_TOOL: Final = "step_output"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A value, and how it breaks the schema if it does."""
 
     value: Json

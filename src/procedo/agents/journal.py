@@ -4,13 +4,13 @@ Only the holder of the newest claim writes; everybody else is told so by a `Conf
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import anyio
 
 from procedo.agents.ending import PutDown
+from procedo.core.altered import altered
 from procedo.core.model import EMPTY, Json
 from procedo.core.session import CallRow, Message, SessionRow, SessionState, Transcript, TurnRow, cut_off
 from procedo.ports import Clock, Store
@@ -53,19 +53,19 @@ class Journal:
             journal = cls(store, clock, Transcript(row), stopping)
             await journal.write()
             return journal
-        head = replace(known.session, fence=row.fence)
+        head = altered(known.session, fence=row.fence)
         if row.contract is not None:
-            head = replace(head, contract=row.contract, contract_digest=row.contract_digest, scripted=row.scripted)
+            head = altered(head, contract=row.contract, contract_digest=row.contract_digest, scripted=row.scripted)
         lost = sum(1 for turn in known.turns if not turn.answered and not turn.lost)
-        head = replace(
+        head = altered(
             head,
             state=SessionState.RUNNING,
             reason="",
             unmeasured=head.unmeasured + lost,
             unpriced=head.unpriced + lost,
         )
-        journal = cls(store, clock, replace(known, session=head), stopping)
-        await journal.write(turns=[replace(turn, lost=True) for turn in known.turns if not turn.answered])
+        journal = cls(store, clock, altered(known, session=head), stopping)
+        await journal.write(turns=[altered(turn, lost=True) for turn in known.turns if not turn.answered])
         return journal
 
     async def write(
@@ -83,7 +83,7 @@ class Journal:
         """
         now = self._clock.now()
         seconds = self.head.seconds + (now - self._since).total_seconds()
-        row = replace(self.head, active_at=now, seconds=seconds, **head)
+        row = altered(self.head, active_at=now, seconds=seconds, **head)
         with anyio.CancelScope(shield=True):
             await self._store.write(lambda writer: writer.put_session(row, messages, turns, calls))
         self.head, self._since = row, now

@@ -1,8 +1,9 @@
 """The limits of a session, read off its rows: what is used up ends it as exhausted, with the limit and its value."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.agents.contract import Contract
 from procedo.agents.journal import Journal
@@ -16,8 +17,7 @@ _OWN: Final = " by the agents of this run and its sub-runs"
 _ABOVE: Final = " by the agents of the run above and its sub-runs"
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
+class _Budget(Struct, frozen=True):
     name: str
     limit: int | Decimal
     used: int | Decimal

@@ -6,11 +6,12 @@ that is said where it stands (`temperature` None: the key is not sent).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.credentials import SecretRef
@@ -66,8 +67,7 @@ class Effect(StrEnum):
         return self is not Effect.ACTING
 
 
-@dataclass(frozen=True, slots=True)
-class ToolId:
+class ToolId(Struct, frozen=True):
     """What a tool *is*. Policy, approval, scope, dedup and audit key on this, never on the offered name.
 
     `server` is empty unless the origin is MCP; `schema` is the digest of name, description and input schema.
@@ -84,8 +84,7 @@ class ToolId:
         return f"{self.origin}:{self.server}/{self.name}" if self.server else f"{self.origin}:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool as it is offered to the model. `repeats` exempts it from dedup (a clock, a poll)."""
 
     id: ToolId
@@ -112,16 +111,14 @@ class Sandbox(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A folder that the agent's file tools reach, and whether they may change what is in it."""
 
     path: Path
     writable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SecurityPolicy:
+class SecurityPolicy(Struct, frozen=True):
     """What the agent's built-in tools may touch. The first root is where its programs start.
 
     `forbidden` paths are neither read nor written, `protected` ones are never written; both win over
@@ -152,16 +149,14 @@ class Transport(StrEnum):
     HTTP = "http"
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """A tool of a server as it was at assembly; another digest on a later connection ends its use."""
 
     name: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ServerBinding:
+class ServerBinding(Struct, frozen=True):
     """One MCP server in scope. `env` and `headers` are exactly what it gets; `pins` are the tools that are offered."""
 
     name: str
@@ -177,8 +172,7 @@ class ServerBinding:
     pins: tuple[Pin, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class McpScope:
+class McpScope(Struct, frozen=True):
     """The servers in scope and those that a bundle excludes."""
 
     servers: tuple[ServerBinding, ...]
@@ -195,16 +189,14 @@ class ToolMode(StrEnum):
     SCHEMA = "schema"
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
+class Prices(Struct, frozen=True):
     """What the operator says a model costs, in USD per million tokens."""
 
     input_usd: Decimal
     output_usd: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderBinding:
+class ProviderBinding(Struct, frozen=True):
     """The model and how it is reached. `endpoint` empty: the vendor's own.
 
     `credential` None: the endpoint wants none. `temperature` and `max_output_tokens` None: the key is
@@ -231,8 +223,7 @@ class ProviderBinding:
         return self.type == "scripted"
 
 
-@dataclass(frozen=True, slots=True)
-class FilterGroup:
+class FilterGroup(Struct, frozen=True):
     """Which tools of MCP servers are offered: always, or when a keyword stands in the step."""
 
     mode: str
@@ -247,8 +238,7 @@ class OnInterrupted(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeControls:
+class RuntimeControls(Struct, frozen=True):
     """The limits of one session. Every one of them ends it as exhausted, with its name and value.
 
     `iterations` are model turns. `context_tokens` and `history_messages` bound what is sent, not what is kept.
@@ -280,8 +270,7 @@ class RuntimeControls:
         return any(limit is not None for limit in (self.cost_usd, self.cost_usd_per_day, self.run_cost_usd))
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalManager:
+class ApprovalManager(Struct, frozen=True):
     """Who is asked before a tool runs. `auto` and `always_ask` hold tool keys, resolved once; the latter win.
 
     `askable` False: nobody can be asked, and whatever would be asked is denied. `route` tells in words
@@ -298,8 +287,7 @@ class ApprovalManager:
     timeout_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptSeed:
+class TranscriptSeed(Struct, frozen=True):
     """All that the first request holds: the agent's own instructions and the step. Nothing of the caller's.
 
     `output_schema` None: the final text is the output as it is.
@@ -310,8 +298,7 @@ class TranscriptSeed:
     output_schema: Json | None
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Whose session this is, and for whom. `root` is a principal key; `depth` counts delegations from 1.
 
     `lineage` are the runs that stand above, this one included.

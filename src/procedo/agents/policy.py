@@ -5,8 +5,9 @@ written; `always_ask` wins over everything that would let the call run; then the
 `auto_approve`. A question that nobody can answer is a denial, with a reason that the model can use.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from procedo.agents.contract import Contract
 from procedo.agents.parts import Effect, Level, Origin, Tool
@@ -24,8 +25,7 @@ class Verdict(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """The verdict and why; for a denial the reason is what the model is told."""
 
     verdict: Verdict

@@ -6,10 +6,11 @@ Nothing else reaches a model or a tool.
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from procedo.agents.contract import Contract
 from procedo.agents.parts import Tool, ToolId
@@ -56,8 +57,7 @@ class Door(Protocol):
         """The live operator route in words; empty: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True):
     """What a caller may hand on at most: every scope in here has to admit a tool, and every reach the agent.
 
     It is stored with the run.
@@ -71,8 +71,7 @@ UNBOUNDED = Ceiling(())
 """No caller narrows anything. It has to be written out; there is no ceiling by omission."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepBrief:
+class StepBrief(Struct, frozen=True):
     """What the session is for: the step as it is shown to its agent, framed data included, and its scope.
 
     `output_schema` None: the final text is the output.
@@ -83,8 +82,7 @@ class StepBrief:
     output_schema: Json | None
 
 
-@dataclass(frozen=True, slots=True)
-class Delegation:
+class Delegation(Struct, frozen=True):
     """For whom the agent acts: who delegates (an alias), the root principal's key, run, execution, depth from 1.
 
     `lineage` are the runs above this one; the run itself is always added.
@@ -101,8 +99,7 @@ class Delegation:
 # --- models -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What is asked of one request beyond its messages. None: the key is not sent."""
 
     temperature: float | None
@@ -111,16 +108,14 @@ class Settings:
     timeout_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one request as the provider told them."""
 
     input_tokens: int
     output_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a model answered. `usage` None: unmeasured, which is not zero. `cost_usd` None: unknown, which is not free.
 
     `provider` and `model` are what the provider reported; `scripted` marks answers out of a file.
@@ -194,16 +189,14 @@ class Connections(Protocol):
 # --- the store ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """What an agent has spent. `unmeasured` counts requests whose cost is not known."""
 
     usd: Decimal
     unmeasured: int
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """What all sessions of a run, of those above it and of their sub-runs have used, as far as it was measured."""
 
     tokens: int

@@ -5,7 +5,8 @@ another question.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from procedo.agents.parts import Actor
 from procedo.core.model import Json
@@ -16,8 +17,7 @@ from procedo.core.state import Gate, GateKind, Verdict
 __all__ = ["Question", "Questions"]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A call that waits for a person: which kind of gate, what is asked, and what the person sees."""
 
     call: CallRow

@@ -1,8 +1,9 @@
 """Why a contract could not be assembled: every reason, typed, none hidden behind the first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from procedo.errors import Refused
 
@@ -35,8 +36,7 @@ class Cause(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason: its kind, what is wrong, and what would be right."""
 
     cause: Cause

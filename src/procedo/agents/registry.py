@@ -5,9 +5,9 @@ An agent is assembled completely or refused with every reason; nothing is filled
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 
 import anyio.to_thread
+from msgspec import Struct, field
 
 from procedo.agents.connections import Links, OpenTools, links
 from procedo.agents.contract import Contract, difference
@@ -54,8 +54,7 @@ _ALWAYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
+class _Tables(Struct, frozen=True):
     """The tables of one agent."""
 
     agent: AgentTable
@@ -64,8 +63,7 @@ class _Tables:
     provider: ProviderTable
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A contract in the making: its parts, and everything that speaks against it."""
 
     reasons: list[Reason] = field(default_factory=list)
@@ -86,8 +84,7 @@ class _Draft:
             self.add(Cause.TOO_DEEP, message, "max_delegation_depth of its runtime profile")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """Who is to be assembled for what."""
 
     alias: str

@@ -1,7 +1,8 @@
 """The MCP servers of an agent: the union of its bundles, excludes win; none means none. Listed once, at assembly."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from procedo.agents.connections import Links
 from procedo.agents.parts import NO_SERVERS, McpScope, Origin, Pin, ServerBinding, Tool, Transport
@@ -9,12 +10,12 @@ from procedo.agents.refusal import Cause, Reason
 from procedo.agents.toolset import ServerTool
 from procedo.config import Settings
 from procedo.config.agent_settings import AgentTable, ServerTable
+from procedo.core.altered import altered
 
 __all__ = ["Listing", "binding", "mcp_scope"]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """What the servers in scope have. `absent` are those that could not be listed; True: it was required."""
 
     bindings: tuple[ServerBinding, ...]
@@ -30,7 +31,7 @@ class Listing:
             if tool.id.origin is Origin.MCP:
                 pins.setdefault(tool.id.server, []).append(Pin(tool.id.name, tool.id.schema))
         bindings = tuple(
-            replace(binding, pins=tuple(sorted(pins[binding.name], key=lambda pin: pin.name)))
+            altered(binding, pins=tuple(sorted(pins[binding.name], key=lambda pin: pin.name)))
             for binding in self.bindings
             if binding.name in pins
         )

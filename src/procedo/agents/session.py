@@ -6,7 +6,6 @@ waits for a person has nothing in memory and goes on in any process.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -22,6 +21,7 @@ from procedo.agents.limits import Limits
 from procedo.agents.questions import Question
 from procedo.agents.toolcalls import Broken, ToolCalls
 from procedo.agents.turns import Turns
+from procedo.core.altered import altered
 from procedo.core.outputs import canonical
 from procedo.core.session import CallRow, CallState, Outcome, SessionState
 from procedo.errors import ProcedoError
@@ -162,7 +162,7 @@ class Session:
 
     async def _close(self, call: CallRow, outcome: Outcome, text: str) -> None:
         if call.state is not CallState.DONE:
-            row = replace(call, state=CallState.DONE, outcome=outcome, text=text, ended_at=self._clock.now())
+            row = altered(call, state=CallState.DONE, outcome=outcome, text=text, ended_at=self._clock.now())
             await self._journal.write(calls=[row])
 
     async def _answered(self, calls: Sequence[CallRow]) -> list[Question]:

@@ -6,7 +6,6 @@ that no approver ever sees unvalidated ones; what is started is written before i
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -20,6 +19,7 @@ from procedo.agents.policy import judge, only_reads, repeatable
 from procedo.agents.ports import Connections, Ledger, ToolDenied, ToolFailed
 from procedo.agents.questions import Question, Questions
 from procedo.agents.toolschema import compile_tool_schema
+from procedo.core.altered import altered
 from procedo.core.display import spelled_out
 from procedo.core.model import Json
 from procedo.core.outputs import canonical, digest
@@ -85,7 +85,7 @@ class ToolCalls:
         """Answer a call that stands twice in one turn as the first of the two was answered."""
         if call.state is CallState.WAITING and first.outcome is not None:
             text = f"the same call stands in this turn already: {first.text}"
-            await self._done(replace(call, verdict=first.verdict), first.outcome, text)
+            await self._done(altered(call, verdict=first.verdict), first.outcome, text)
 
     def repeats(self, call: CallRow) -> bool:
         """True when the same call again is meant to run again (a clock, a poll)."""
@@ -125,11 +125,11 @@ class ToolCalls:
             reason, granted = f"an earlier {tool.offered!r} with these arguments may have acted already", False
             verdict = Ruled.ASK if self._contract.approvals.askable else Ruled.DENY
         if verdict is Ruled.DENY:
-            await self._done(replace(call, verdict="deny"), Outcome.DENIED, reason)
+            await self._done(altered(call, verdict="deny"), Outcome.DENIED, reason)
             return None
         if verdict is Ruled.ASK and not granted and self._repeated(call, tool) is None:
-            return await self._asked(replace(call, verdict="ask"), tool, reason)
-        await self._run(replace(call, verdict=verdict.value), tool)
+            return await self._asked(altered(call, verdict="ask"), tool, reason)
+        await self._run(altered(call, verdict=verdict.value), tool)
         return None
 
     async def _asked(self, call: CallRow, tool: Tool, reason: str) -> Question | None:
@@ -145,7 +145,7 @@ class ToolCalls:
             if told:
                 await self._done(call, Outcome.FAILED, f"the arguments that a person put in do not fit: {told}")
                 return None
-            call = replace(call, arguments=gate.value, digest=digest([call.tool, gate.value]), amended=True)
+            call = altered(call, arguments=gate.value, digest=digest([call.tool, gate.value]), amended=True)
             ruling = judge(self._contract, tool, call.arguments)
             if ruling.verdict is Ruled.DENY:
                 await self._done(call, Outcome.DENIED, f"with the arguments that a person put in: {ruling.reason}")
@@ -202,7 +202,7 @@ class ToolCalls:
             if limited and not await self._ledger.take_action(actor.acting, effect, limit or 0, now):
                 await self._done(call, Outcome.DENIED, f"the budget of {limit} actions per hour is used up")
                 return
-            call = replace(call, state=CallState.STARTED, started_at=now, attempts=call.attempts + 1)
+            call = altered(call, state=CallState.STARTED, started_at=now, attempts=call.attempts + 1)
             await self._journal.write(calls=[call])
             text, outcome = await self._performed(call, tool, effect)
             # A result that exists is never lost to a cancellation.
@@ -228,7 +228,7 @@ class ToolCalls:
         # Half a surrogate pair can be neither kept nor sent; the name of a file may hold one.
         text = text.encode(errors="backslashreplace").decode()
         sent, left_out = excerpt(_shown(text), self._contract.runtime.result_chars, place)
-        row = replace(
+        row = altered(
             call,
             state=CallState.DONE,
             outcome=outcome,

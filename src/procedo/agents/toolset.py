@@ -4,7 +4,8 @@ What is left out narrows; what is named and cannot be is a reason to refuse. Not
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from procedo.agents.identity import admits, matches, named, offered_name, schema_digest, usable_name
 from procedo.agents.parts import Effect, FilterGroup, Origin, SecurityPolicy, Tool, ToolId
@@ -19,8 +20,7 @@ from procedo.core.model import Json, Scope
 __all__ = ["Authority", "ServerTool", "candidates", "chosen"]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTool:
+class ServerTool(Struct, frozen=True):
     """A tool as a server listed it."""
 
     name: str
@@ -28,8 +28,7 @@ class ServerTool:
     input_schema: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(Struct, frozen=True):
     """Everything that narrows: the agent's profile, the caller's ceiling, the step's scope, the filter groups."""
 
     risk: RiskTable

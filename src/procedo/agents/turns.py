@@ -4,7 +4,6 @@ A request is written before it is sent. It has no effect to repeat, so it is sen
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -16,6 +15,7 @@ from procedo.agents.ending import Ending
 from procedo.agents.journal import Journal
 from procedo.agents.limits import Limits
 from procedo.agents.ports import Answer, Model, ModelFailed, ModelRefused, Settings
+from procedo.core.altered import altered
 from procedo.core.outputs import digest
 from procedo.core.session import CallRow, Message, SessionState, TurnRow
 from procedo.ports import Clock
@@ -63,7 +63,7 @@ class Turns:
         try:
             answer = await self._request(sent, settings)
         except ModelFailed as error:
-            await self._journal.write(turns=[replace(turn, lost=True)], head=self._unheard())
+            await self._journal.write(turns=[altered(turn, lost=True)], head=self._unheard())
             return Ending(SessionState.FAILED, reason=f"the model {provider.model!r} gave no answer: {error}")
         await self._heard(turn, answer)
         return None
@@ -102,7 +102,7 @@ class Turns:
         """Store the response, what it cost, and the calls that it asks for, in one commit."""
         response = own(answer.response, turn.turn)
         usage = answer.usage
-        answered = replace(
+        answered = altered(
             turn,
             answered=True,
             provider=answer.provider,

@@ -8,8 +8,9 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from procedo.capabilities.http_answer import UnusableBody, answer, short_body
 from procedo.capabilities.piped import PIPED
@@ -128,8 +129,7 @@ async def _call(settings: HttpSettings, call: CapabilityCall) -> Json:
         raise exchange.failure("http_connection", f"the connection to {_place(url)} failed: {reason}") from error
 
 
-@dataclass(slots=True)
-class _Exchange:
+class _Exchange(Struct):
     """One call with its redirects. `acted` is True from the moment that its request may have reached the peer."""
 
     settings: HttpSettings

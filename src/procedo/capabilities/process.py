@@ -11,11 +11,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec import Struct
 
 __all__ = ["GRACE_S", "Ending", "run"]
 
@@ -23,8 +23,7 @@ GRACE_S: Final = 1.0
 """Seconds between the polite signal and the final one, and for outputs that stay open behind the program's end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a process ended: by itself or `in_time` False. `code` is negative for a signal.
 
     `cut` names the outputs of which only the beginning was kept.

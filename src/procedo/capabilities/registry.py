@@ -5,7 +5,6 @@ anything happens and the result by the output schema afterwards, so no caller ca
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from procedo.capabilities.http_request import http_request
@@ -14,6 +13,7 @@ from procedo.capabilities.passive import noop, wait
 from procedo.capabilities.shell_exec import shell_exec
 from procedo.capabilities.template import template
 from procedo.config.capability_settings import CapabilitySettings
+from procedo.core.altered import altered
 from procedo.core.model import Json, Schema, Violation
 from procedo.errors import BadArgument, Refused
 from procedo.jsonschemas import compile_schema
@@ -88,4 +88,4 @@ def checked(capability: Capability) -> Capability:
             raise OutcomeUnknown(message)
         return result
 
-    return replace(capability, run=run)
+    return altered(capability, run=run)

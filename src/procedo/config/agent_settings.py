@@ -1,11 +1,12 @@
 """What `procedo.toml` says about agents, as it stands there: frozen tables, not yet a contract."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from procedo.credentials import SecretRef
 from procedo.hosts import HostPattern
@@ -25,8 +26,7 @@ __all__ = [
 Words: TypeAlias = str | SecretRef
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTable:
+class AgentTable(Struct, frozen=True):
     """`[agents.<agent>]`. `provider` is "type.alias"; `runtime` None: the default limits."""
 
     alias: str
@@ -43,8 +43,7 @@ class AgentTable:
     unrestricted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RiskTable:
+class RiskTable(Struct, frozen=True):
     """`[risk_profiles.<profile>]`. Paths are absolute; `sandbox` is "bubblewrap" or "none"."""
 
     name: str
@@ -66,8 +65,7 @@ class RiskTable:
     ask_timeout_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class FilterTable:
+class FilterTable(Struct, frozen=True):
     """One of `[[runtime_profiles.<profile>.tool_filter_groups]]`."""
 
     mode: str
@@ -75,8 +73,7 @@ class FilterTable:
     keywords: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeTable:
+class RuntimeTable(Struct, frozen=True):
     """`[runtime_profiles.<profile>]`. None sets no limit; money is in USD."""
 
     name: str
@@ -101,8 +98,7 @@ class RuntimeTable:
     groups: tuple[FilterTable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderTable:
+class ProviderTable(Struct, frozen=True):
     """`[providers.models.<type>.<alias>]`. None: not set, and then not sent. Prices are USD per million tokens."""
 
     type: str
@@ -119,8 +115,7 @@ class ProviderTable:
     script: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTable:
+class ServerTable(Struct, frozen=True):
     """One of `[[mcp.servers]]`. `command` is for stdio, `url` for http."""
 
     name: str
@@ -137,8 +132,7 @@ class ServerTable:
     idempotent: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BundleTable:
+class BundleTable(Struct, frozen=True):
     """`[mcp_bundles.<bundle>]`."""
 
     name: str
@@ -146,8 +140,7 @@ class BundleTable:
     exclude: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
+class AgentSettings(Struct, frozen=True):
     """All of it, by name. `mcp` False: no agent has a server. `default_runtime` is for agents that name no profile."""
 
     agents: Mapping[str, AgentTable]

@@ -1,15 +1,15 @@
 """What the built-in capabilities may do in a workspace. Frozen; read once from `procedo.toml`."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from procedo.hosts import HostPattern
 
 __all__ = ["CapabilitySettings", "HttpSettings", "ShellSettings"]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(Struct, frozen=True):
     """Limits of `http.request`. No allowed host means that it is off. `max_bytes` bounds an answer's body."""
 
     allowed_hosts: tuple[HostPattern, ...] = ()
@@ -17,8 +17,7 @@ class HttpSettings:
     max_bytes: int = 32768
 
 
-@dataclass(frozen=True, slots=True)
-class ShellSettings:
+class ShellSettings(Struct, frozen=True):
     """Limits of `shell.exec`.
 
     `root` is the workspace, which no command's working folder leaves; `cwd` is where commands start.
@@ -35,8 +34,7 @@ class ShellSettings:
     max_output_bytes: int = 16384
 
 
-@dataclass(frozen=True, slots=True)
-class CapabilitySettings:
+class CapabilitySettings(Struct, frozen=True):
     """Everything that the built-in capabilities need to know."""
 
     shell: ShellSettings

@@ -6,9 +6,10 @@ What several keys mean together is judged in `policies` and `loading`.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from procedo.config.agent_keys import not_here
 from procedo.config.forms import name as name_form
@@ -26,8 +27,7 @@ _TABLES: Final[Mapping[str, Mapping[str, Key]]] = {
 }
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Struct):
     """The values that were read, where they stand, and every problem so far."""
 
     places: Places = field(default_factory=lambda: Places({}))

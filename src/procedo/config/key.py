@@ -1,6 +1,6 @@
 """What one key of `procedo.toml` is."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from procedo.config.forms import Form
 from procedo.core.model import Json
@@ -8,8 +8,7 @@ from procedo.core.model import Json
 __all__ = ["Key"]
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key: where it stands, what it may hold, what holds without it (in its read form), what it means.
 
     In a table's name, `<…>` stands for one table per name that the user chooses, and `[]` behind the

@@ -1,11 +1,12 @@
 """The tables `[notices.<name>]`, and which gates are told over which of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from procedo.config.document import Document, TablePath
 from procedo.config.notice_keys import APPROVAL, NOTICE
@@ -20,8 +21,7 @@ _NEEDED: Final = {"webhook": "url", "command": "argv", "apprise": "url"}
 _IDLE: Final = {"webhook": ("argv", "env"), "command": ("url", "secret"), "apprise": ("argv", "env", "secret")}
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeRoute:
+class NoticeRoute(Struct, frozen=True):
     """One way to tell people. `url` is an address or the place of a secret one; `timeout_s` bounds one delivery.
 
     `content` says whether what is being decided on is told; secrets in it are masked.
@@ -37,8 +37,7 @@ class NoticeRoute:
     content: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeSettings:
+class NoticeSettings(Struct, frozen=True):
     """Every route by name, and which moments and gates go over which."""
 
     routes: Mapping[str, NoticeRoute]

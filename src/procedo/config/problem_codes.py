@@ -4,15 +4,15 @@ Documentation and tests read this table; a problem itself tells more, with its l
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["CONFIG_CODES", "ConfigCode"]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigCode:
+class ConfigCode(Struct, frozen=True):
     """What a code means, an example (lines of the file, or words about it), and what would be right."""
 
     meaning: str

@@ -1,9 +1,10 @@
 """How `serve --http` is reached and whose OAuth tokens it takes: the tables `[http]` and `[http.oauth]`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from procedo.config.document import Document
 from procedo.credentials import SecretRef
@@ -15,8 +16,7 @@ _OAUTH: Final = "http.oauth"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
-class OAuthSettings:
+class OAuthSettings(Struct, frozen=True):
     """Which OAuth bearer tokens are taken: JWTs of `issuer` for `resource`, signed by a key of the JWKS.
 
     One of `jwks_url` and `jwks_file` is set. A token needs every scope of `required_scopes`.
@@ -29,8 +29,7 @@ class OAuthSettings:
     required_scopes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServingSettings:
+class ServingSettings(Struct, frozen=True):
     """How the HTTP server is reached. `public_url` is its address from outside, None when that is its own.
 
     `open_metrics`: /metrics wants no token of callers on this machine.

@@ -1,8 +1,9 @@
 """The settings of a workspace: frozen values, read once at start."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from procedo.config.agent_settings import NO_AGENTS, AgentSettings
 from procedo.config.capability_settings import CapabilitySettings
@@ -16,8 +17,7 @@ from procedo.core.model import Mode
 __all__ = ["Settings"]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What `procedo.toml` says, with every default filled in.
 
     `root` is the workspace, `data_dir` where its store lies. `policies` holds every approval policy by

@@ -1,14 +1,13 @@
 """What the server tells about itself: the tables `[telemetry]` and `[logging]`."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from procedo.config.document import Document
 
 __all__ = ["LoggingSettings", "TelemetrySettings", "logging_settings", "telemetry_settings"]
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetrySettings:
+class TelemetrySettings(Struct, frozen=True):
     """Where OpenTelemetry data goes: `endpoint` is a collector's OTLP/HTTP address, None for nowhere.
 
     `interval_s` is the pause between two exports of metrics, `timeout_s` the time for one export.
@@ -22,8 +21,7 @@ class TelemetrySettings:
     timeout_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class LoggingSettings:
+class LoggingSettings(Struct, frozen=True):
     """How log lines look, and from which level on; None: `info` with --http, else `warning`."""
 
     format: str = "text"

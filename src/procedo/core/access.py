@@ -4,10 +4,11 @@ A role opens verbs, a policy opens a gate: whoever decides needs both.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.reach import BOUNDLESS, UNLIMITED, Reach, Reaches
@@ -32,8 +33,7 @@ _DOES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """A caller whom a door has identified, with the roles and the limits that this door gives them."""
 
     principal: Principal
@@ -53,8 +53,7 @@ class Access:
         raise Refused("not_permitted", message, "Whoever operates this server gives roles; nothing was changed.")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A credential as it is kept: everything but the secret, of which only the digest is known.
 
     `id` names it in lists, `subject` is who acts with it, `reach` what exists for them. A token is never changed, only
@@ -86,8 +85,7 @@ class Token:
         return Access(Principal(source, self.subject, self.kind, self.groups), self.roles, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """A login at the web page, kept by the digest of its secret.
 
     `token` is the id of the token that was shown at the login; empty for the terminal code, whose holder

@@ -4,8 +4,9 @@ A parked run (waiting at a gate) holds no slot. Every refusal names the limit, i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from procedo.core.model import Admission, Sop
 from procedo.errors import Refused
@@ -13,8 +14,7 @@ from procedo.errors import Refused
 __all__ = ["Limits", "Load", "admit", "slot_objection"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of the workspace. `total` is the number of runs that may execute at once, over all procedures."""
 
     total: int = 4
@@ -22,8 +22,7 @@ class Limits:
     timeout_retries: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """What stands in the store at this moment: ids of runs, oldest first.
 
     `executing` and `parked` are of this procedure; `executing_total` are of all of them. `window_starts`

@@ -6,9 +6,10 @@ person and per decided value; only members at the time of counting count.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.state import Gate, GateKind, Principal, PrincipalKind, Run, Source, Verdict, Vote
 
@@ -37,8 +38,7 @@ class OnExpiry(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Who may decide, how many of them, and how long they have.
 
     `members` None admits any human; otherwise bare subjects or `source:subject`. `timeout_s` 0 never

@@ -9,8 +9,9 @@ resolved, and a missing one is an error that names it.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 
@@ -45,8 +46,7 @@ class MissingValue(ValueError):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """One binding: its root, the path below it, and where it stands (`where` is the path to its string)."""
 
     root: str
@@ -65,8 +65,7 @@ class Reference:
         return self.path[0] if self.root == "steps" else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A stretch of a template: plain text, or a reference with the text that it was written as."""
 
     text: str

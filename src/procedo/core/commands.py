@@ -4,8 +4,9 @@ A command is refused, or answered with events. It carries who asks as the transp
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, Union, get_args
+
+from msgspec import Struct, field
 
 from procedo.core.model import Json, Mode, Scope
 from procedo.core.reach import BOUNDLESS, Reaches
@@ -31,8 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Begin a run. `mode` and `host_agent` are the effective ones; ids and the marker come from the caller's `Ids`.
 
     `can_ask`, `route` and `ceiling` are of the surface where it was started: whether a person can be asked
@@ -63,8 +63,7 @@ class Start:
     begin_at: tuple[Arrival, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The result of an execution, told by whoever performs it. `status` is completed, failed or skipped.
 
     `reach`, here and in other commands that move a run on, are the limits of whoever does it: the run takes them over.
@@ -77,8 +76,7 @@ class Report:
     reach: Reaches = BOUNDLESS
 
 
-@dataclass(frozen=True, slots=True)
-class Acting:
+class Acting(Struct, frozen=True):
     """An agent that was assembled: for whom it acts, how deep, and the digest of what it may do.
 
     `scripted` marks an agent whose answers come from a file.
@@ -91,8 +89,7 @@ class Acting:
     scripted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Struct, frozen=True):
     """The claim number `fence` is about to start the effect of an execution; `acting` is the agent that does."""
 
     execution_id: str
@@ -101,8 +98,7 @@ class Begin:
     acting: Acting | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """The result of work that the server did itself, under the claim number `fence`; `acting` is who did it."""
 
     execution_id: str
@@ -114,8 +110,7 @@ class Finish:
     reach: Reaches = BOUNDLESS
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     """The verdict of a verifier on a claimed output: `pass`, `fail` or `cannot_evaluate`."""
 
     execution_id: str
@@ -123,8 +118,7 @@ class Judge:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """A session asks for a decision about one of its tool calls and parks.
 
     `kind` is `tool_call`, or `interrupted` for a call that may or may not have happened. `content` is what
@@ -142,8 +136,7 @@ class Ask:
     timeout_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(Struct, frozen=True):
     """An answer at a gate. `revision` and `digest` name the presentation that was seen, when the door knows them.
 
     With `break_glass` a person with that permission decides alone, whatever group, quorum and roles the policy has.
@@ -161,32 +154,28 @@ class Decide:
     reach: Reaches = BOUNDLESS
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """End the run."""
 
     reason: str
     by: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """An operator's pause at the next step boundary."""
 
     by: Principal
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """End an operator's pause."""
 
     by: Principal
     reach: Reaches = BOUNDLESS
 
 
-@dataclass(frozen=True, slots=True)
-class Reopen:
+class Reopen(Struct, frozen=True):
     """Run a step again that failed or was passed over, while the run is live."""
 
     step: int
@@ -194,8 +183,7 @@ class Reopen:
     reach: Reaches = BOUNDLESS
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """Let time act: deadlines, back-offs, timers, and slots that have become free."""
 
 

@@ -18,8 +18,9 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import EMPTY, Condition, Json, Truth
 
@@ -50,8 +51,7 @@ class ConditionError(ValueError):
         self.position = position
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
+class _Literal(Struct, frozen=True):
     """The right side: its value, and the text that it was written as, without quotes."""
 
     value: Json

@@ -3,11 +3,11 @@
 The order of the checks: gate, presentation, policy, verdict, person, votes, consequence.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.approval import ANSWERS, OnExpiry, Policy, answers, glass_objection, objection, tally
 from procedo.core.dispatch import leave, proceed
 from procedo.core.draft import Draft
@@ -241,7 +241,7 @@ def _denied(draft: Draft, gate: Gate, by: Principal, comment: str) -> None:
         draft.emit(m.RunCancelled(comment or f"denied at step {step.number}", by, denied=True))
         return
     draft.emit(m.Routed(step.number, (target,), "on_deny", (comment,) if comment else ()))
-    draft.queue.append(replace(gate.arrival, step=target, attempt=1, reason=comment, item=None))
+    draft.queue.append(altered(gate.arrival, step=target, attempt=1, reason=comment, item=None))
 
 
 def _carry_out_on_execution(draft: Draft, gate: Gate, verdict: Verdict, by: Principal, comment: str) -> None:

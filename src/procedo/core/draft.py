@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+from msgspec import Struct
+
 from procedo.core.admission import Limits
 from procedo.core.approval import HUMAN, Policy
 from procedo.core.evolve import evolve
@@ -19,8 +22,7 @@ from procedo.core.state import Arrival, Execution, Run
 __all__ = ["Draft", "Moment", "input_of", "output_of", "scope_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What a transition takes from outside: the time, the limits, the policies as configured now.
 
     `slot` is the reason why no slot is free for this run, or None; it counts only while the run holds none.
@@ -28,8 +30,8 @@ class Moment:
     """
 
     now: datetime
-    limits: Limits = field(default_factory=Limits)
-    policies: Mapping[str, Policy] = field(default_factory=dict)
+    limits: Limits = msgspec.field(default_factory=Limits)
+    policies: Mapping[str, Policy] = msgspec.field(default_factory=dict)
     default_policy: Policy = HUMAN
     slot: str | None = None
     break_glass: frozenset[str] = frozenset()

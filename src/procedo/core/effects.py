@@ -5,9 +5,10 @@ names the same effects.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from procedo.core import messages as m
 from procedo.core.notice import Occasion
@@ -35,8 +36,7 @@ class EffectKind(StrEnum):
     """People are to be told about a gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """Something to be done at least once, at `due_at` or at once.
 
     `occasion` is the moment that a notice is about. `rank` grows with each effect for the same execution, so

@@ -5,9 +5,10 @@ meaning; a new field has a default that says what its absence meant.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeAlias, Union, get_args
+
+from msgspec import Struct, field
 
 from procedo.core.gate_events import (
     AutoApproved,
@@ -72,8 +73,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Struct, frozen=True):
     """A run exists."""
 
     run_id: str
@@ -96,73 +96,63 @@ class RunStarted:
     lineage: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ReachNarrowed:
+class ReachNarrowed(Struct, frozen=True):
     """Somebody with these limits moved the run on, which keeps within them from here on."""
 
     reach: Reaches
 
 
-@dataclass(frozen=True, slots=True)
-class StepVisited:
+class StepVisited(Struct, frozen=True):
     """A step was reached: counts against the visit limit."""
 
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepPassedOver:
+class StepPassedOver(Struct, frozen=True):
     """A precondition was false: the step was not executed, and routing goes on."""
 
     step: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivalPended:
+class ArrivalPended(Struct, frozen=True):
     """A step was chosen that cannot begin yet."""
 
     pending: Pending
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivalReleased:
+class ArrivalReleased(Struct, frozen=True):
     """A pending arrival goes on."""
 
     pending: Pending
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchHeld:
+class DispatchHeld(Struct, frozen=True):
     """A dispatch is held back; `slot` names the limit and its holders when it waits for a slot."""
 
     held: Held
     slot: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchesReleased:
+class DispatchesReleased(Struct, frozen=True):
     """Everything held back goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class FanOpened:
+class FanOpened(Struct, frozen=True):
     """A `for_each` begins over these items."""
 
     arrival: Arrival
     items: tuple[Json, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemOpened:
+class ItemOpened(Struct, frozen=True):
     """The next item of a `for_each` was dispatched."""
 
     step: int
     item: int
 
 
-@dataclass(frozen=True, slots=True)
-class FanGathered:
+class FanGathered(Struct, frozen=True):
     """Every item of a `for_each` has its result; together they are the step's output."""
 
     step: int
@@ -170,31 +160,27 @@ class FanGathered:
     output: Json
 
 
-@dataclass(frozen=True, slots=True)
-class FanAbandoned:
+class FanAbandoned(Struct, frozen=True):
     """A `for_each` ends early because an item failed for good; its other items are given up."""
 
     step: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionOpened:
+class ExecutionOpened(Struct, frozen=True):
     """A step is given to its performer."""
 
     execution: Execution
 
 
-@dataclass(frozen=True, slots=True)
-class EffectStarted:
+class EffectStarted(Struct, frozen=True):
     """A side effect is about to happen."""
 
     execution_id: str
     fence: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionBegan:
+class SessionBegan(Struct, frozen=True):
     """An agent was assembled and takes an execution up, at first or again. `contract` is the digest of its contract."""
 
     execution_id: str
@@ -206,40 +192,35 @@ class SessionBegan:
     scripted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EffectRepeated:
+class EffectRepeated(Struct, frozen=True):
     """An interrupted effect may happen again: it is declared repeatable, or a person said so."""
 
     execution_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionHalted:
+class ExecutionHalted(Struct, frozen=True):
     """An execution waits for the decision at a gate."""
 
     execution_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionResumed:
+class ExecutionResumed(Struct, frozen=True):
     """A person has answered about a tool call: the session goes on. The time that it waited is given back."""
 
     execution_id: str
     due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionExtended:
+class ExecutionExtended(Struct, frozen=True):
     """An execution that exceeded its time was given more."""
 
     execution_id: str
     due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class OutputClaimed:
+class OutputClaimed(Struct, frozen=True):
     """A result was reported and waits for its verification."""
 
     execution_id: str
@@ -248,8 +229,7 @@ class OutputClaimed:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionCompleted:
+class ExecutionCompleted(Struct, frozen=True):
     """An execution has a good result."""
 
     execution_id: str
@@ -259,8 +239,7 @@ class ExecutionCompleted:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionFailed:
+class ExecutionFailed(Struct, frozen=True):
     """An attempt failed; `output` is what was reported, `reason` what was wrong."""
 
     execution_id: str
@@ -270,8 +249,7 @@ class ExecutionFailed:
     output: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionSkipped:
+class ExecutionSkipped(Struct, frozen=True):
     """Its performer reported the step as skipped: the success path is taken, without an output."""
 
     execution_id: str
@@ -280,8 +258,7 @@ class ExecutionSkipped:
     output: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Routed:
+class Routed(Struct, frozen=True):
     """Where a step handed on to, and by which rule. No targets: the branch ends."""
 
     step: int
@@ -290,37 +267,32 @@ class Routed:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunHeld:
+class RunHeld(Struct, frozen=True):
     """An operator paused the run."""
 
     by: Principal
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunReleased:
+class RunReleased(Struct, frozen=True):
     """An operator ended the pause."""
 
     by: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class RunCompleted:
+class RunCompleted(Struct, frozen=True):
     """The run reached its end."""
 
     output: Json
 
 
-@dataclass(frozen=True, slots=True)
-class RunFailed:
+class RunFailed(Struct, frozen=True):
     """The run cannot go on."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunCancelled:
+class RunCancelled(Struct, frozen=True):
     """Somebody ended the run; `denied` when that was a denial at a gate."""
 
     reason: str

@@ -1,9 +1,10 @@
 """One attempt of one step: why it was made, who does it, how it ended."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 
@@ -41,8 +42,7 @@ class Phase(StrEnum):
 _CLOSED: Final = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.SKIPPED, Phase.CANCELLED})
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """Why a step is dispatched, and with what.
 
     `sources` are the executions whose outputs are its input; empty means the run's inputs, several mean
@@ -60,8 +60,7 @@ class Arrival:
     redraft: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(Struct, frozen=True):
     """How an execution ended: by whom, when, with what. `digest` identifies the report for replays."""
 
     at: datetime
@@ -72,8 +71,7 @@ class Closing:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Struct, frozen=True):
     """One attempt of one step. `id` is `<step>.<n>`; `fence` is the number of the claim that last began its effect."""
 
     id: str

@@ -1,8 +1,9 @@
 """A decision that a principal must take. One kind of thing, one inbox."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from procedo.core.execution import Arrival
 from procedo.core.model import Json
@@ -35,8 +36,7 @@ class Verdict(StrEnum):
     RETRACT = "retract"
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
+class Vote(Struct, frozen=True):
     """One principal's answer while a quorum is not reached. `digest` is of the value that it is for."""
 
     identity: str
@@ -48,8 +48,7 @@ class Vote:
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """A decision that a principal must take.
 
     `content` is what is being approved and `digest` its hash; `revision` counts presentations.

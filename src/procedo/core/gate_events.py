@@ -1,7 +1,8 @@
 """What happened at gates; see `events` for the rules about events."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from procedo.core.execution import Arrival
 from procedo.core.gate import Gate, Verdict, Vote
@@ -23,23 +24,20 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class GateOpened:
+class GateOpened(Struct, frozen=True):
     """A decision is asked for."""
 
     gate: Gate
 
 
-@dataclass(frozen=True, slots=True)
-class VoteCast:
+class VoteCast(Struct, frozen=True):
     """A principal answered, and the quorum is not reached."""
 
     gate_id: str
     vote: Vote
 
 
-@dataclass(frozen=True, slots=True)
-class VoteRetracted:
+class VoteRetracted(Struct, frozen=True):
     """A principal took an answer back."""
 
     gate_id: str
@@ -47,8 +45,7 @@ class VoteRetracted:
     by: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class GlassBroken:
+class GlassBroken(Struct, frozen=True):
     """A person with that permission decides alone; `overridden` is what the policy had against it."""
 
     gate_id: str
@@ -58,16 +55,14 @@ class GlassBroken:
     overridden: str
 
 
-@dataclass(frozen=True, slots=True)
-class AutoApproved:
+class AutoApproved(Struct, frozen=True):
     """A policy approves by itself, as the configuration says of it by name."""
 
     gate_id: str
     policy: str
 
 
-@dataclass(frozen=True, slots=True)
-class GateResolved:
+class GateResolved(Struct, frozen=True):
     """A gate has its answer, under the policy of that name. `value` is the amended value where it was to amend."""
 
     gate_id: str
@@ -81,8 +76,7 @@ class GateResolved:
     policy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionAsked:
+class RevisionAsked(Struct, frozen=True):
     """An approver asked for a new draft, with guidance; the gate waits for it and takes no answer meanwhile."""
 
     gate_id: str
@@ -90,8 +84,7 @@ class RevisionAsked:
     guidance: str
 
 
-@dataclass(frozen=True, slots=True)
-class GatePresented:
+class GatePresented(Struct, frozen=True):
     """A new draft stands at the gate: another revision, and answers to the one before are void."""
 
     gate_id: str
@@ -103,8 +96,7 @@ class GatePresented:
     due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionFailed:
+class RevisionFailed(Struct, frozen=True):
     """No new draft came about; the old one can be answered again."""
 
     gate_id: str
@@ -112,8 +104,7 @@ class RevisionFailed:
     due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class GateReminded:
+class GateReminded(Struct, frozen=True):
     """Nobody answered in time; the question was put again, and its clock began anew."""
 
     gate_id: str
@@ -121,8 +112,7 @@ class GateReminded:
     due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class GateWithdrawn:
+class GateWithdrawn(Struct, frozen=True):
     """The run ended or moved on, so the question is void."""
 
     gate_id: str

@@ -1,11 +1,11 @@
 """Opening gates: what is asked, of whom, until when. Answers are in `decisions`."""
 
 import hashlib
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.bindings import MissingValue, resolve
 from procedo.core.draft import Draft, scope_of
 from procedo.core.model import Json, Step
@@ -62,7 +62,7 @@ def _draft_of(draft: Draft, kind: GateKind, arrival: Arrival) -> str:
 def present_draft(draft: Draft, gate: Gate, execution_id: str, content: Json) -> None:
     """Put a new draft to the gate as its next revision."""
     step = draft.step(gate.step)
-    arrival = replace(gate.arrival, sources=(execution_id,))
+    arrival = altered(gate.arrival, sources=(execution_id,))
     try:
         prompt = _question(draft, step, gate.kind, arrival, "")
     except MissingValue as error:

@@ -7,9 +7,13 @@ that the core needs neither a JSON Schema nor a CEL library. Nothing in here rea
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 __all__ = [
     "EMPTY",
@@ -104,8 +108,7 @@ class OnTimeout(StrEnum):
     GATE = "gate"
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One place where a value breaks its schema, told as path, expected and found."""
 
     path: str
@@ -130,8 +133,7 @@ class Schema:
         return isinstance(self.source, dict) and self.source.get("type") == "string"
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(Struct, frozen=True):
     """The answer of a condition; `note` explains an answer that a reader might not expect."""
 
     value: bool
@@ -159,8 +161,7 @@ class Expression:
     value: Callable[[Mapping[str, Json]], Json] = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """One way out of a switch. `when` None is the catch-all; `target` None ends the branch (`else: end`)."""
 
     name: str
@@ -168,8 +169,7 @@ class Port:
     target: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FailureRule:
+class FailureRule(Struct, frozen=True):
     """`on_failure`: `retries` further attempts, `backoff_s` seconds before each; then `target` or the run fails."""
 
     kind: OnFailure = OnFailure.FAIL
@@ -178,16 +178,14 @@ class FailureRule:
     target: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Which tools a step offers. `allow` None means the agent's own list; an empty tuple means none."""
 
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verify:
+class Verify(Struct, frozen=True):
     """Proof instead of a claim: exactly one of a condition or a capability call judges the report.
 
     A condition sees the reported value as `output`. A capability gets `arguments` with the reported value
@@ -200,8 +198,7 @@ class Verify:
     arguments: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step, with every reference resolved to a step number.
 
     `next` with several numbers forks; `depends_on` with several numbers joins. `sees` are the steps
@@ -246,7 +243,7 @@ class Step:
     verify: Verify | None = None
     sees: tuple[int, ...] = ()
     reads: frozenset[int] = frozenset()
-    extensions: Mapping[str, Json] = field(default_factory=dict)
+    extensions: Mapping[str, Json] = msgspec.field(default_factory=dict)
     line: int = 0
 
     @property
@@ -255,26 +252,23 @@ class Step:
         return self.kind is Kind.CHECKPOINT
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """The start inputs: schema and the defaults that are filled in when a key is absent."""
 
     schema: Schema
-    defaults: Mapping[str, Json] = field(default_factory=dict)
+    defaults: Mapping[str, Json] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(Struct, frozen=True):
     """A declared trigger. `served` is False when nothing in this server feeds it."""
 
     type: str
-    settings: Mapping[str, Json] = field(default_factory=dict)
+    settings: Mapping[str, Json] = msgspec.field(default_factory=dict)
     condition: Condition | None = None
     served: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sop:
+class Sop(Struct, frozen=True, dict=True):
     """A procedure: pinned in each run by `digest`, the hash of its files' content.
 
     `steps` are in running order and have unique numbers, gaps allowed. `mode` None means that the
@@ -299,18 +293,27 @@ class Sop:
     window_s: float = 0.0
     reveal: Reveal = Reveal.ALL
     triggers: tuple[Trigger, ...] = ()
-    positions: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    extensions: Mapping[str, Json] = field(default_factory=dict)
-    by_number: Mapping[int, Step] = field(init=False, compare=False, repr=False)
-    forking: tuple[Step, ...] = field(init=False, compare=False, repr=False)
-    footprints: dict[int, frozenset[int]] = field(init=False, compare=False, repr=False, default_factory=dict)
-    _following: Mapping[int, int] = field(init=False, compare=False, repr=False)
+    positions: Mapping[int, tuple[float, float]] = msgspec.field(default_factory=dict)
+    extensions: Mapping[str, Json] = msgspec.field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        numbers = [step.number for step in self.steps]
-        object.__setattr__(self, "by_number", {step.number: step for step in self.steps})
-        object.__setattr__(self, "forking", tuple(step for step in self.steps if len(step.next) > 1))
-        object.__setattr__(self, "_following", dict(pairwise(numbers)))
+    @cached_property
+    def by_number(self) -> Mapping[int, Step]:
+        """The steps by their numbers."""
+        return {step.number: step for step in self.steps}
+
+    @cached_property
+    def forking(self) -> tuple[Step, ...]:
+        """The steps that are followed by several at once."""
+        return tuple(step for step in self.steps if len(step.next) > 1)
+
+    @cached_property
+    def footprints(self) -> dict[int, frozenset[int]]:
+        """What each step can read, computed when it is first asked for (by `routing`)."""
+        return {}
+
+    @cached_property
+    def _following(self) -> Mapping[int, int]:
+        return dict(pairwise(step.number for step in self.steps))
 
     def after(self, number: int) -> int | None:
         """The number of the step that stands next in line, or None at the end."""

@@ -1,10 +1,11 @@
 """Notices about gates: which moments are told, over which route, and what became of telling. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from procedo.core.approval import OnExpiry, Policy
 from procedo.core.model import EMPTY
@@ -25,8 +26,7 @@ class Occasion(StrEnum):
     """Decided, expired, or void because its run ended or moved on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(Struct, frozen=True):
     """What became of telling one route about a gate; a later moment of the gate takes its place.
 
     `error` is empty when it was delivered; `given_up` says that it is not tried again.
@@ -42,8 +42,7 @@ class Telling:
     given_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(Struct, frozen=True):
     """Over which routes people are told. `events` holds every route with the moments that it is for.
 
     `request` and `escalation` are for gates whose policy names no route of its own, or is missing.

@@ -1,9 +1,10 @@
 """What has to happen next in a run, as actions for its caller; `actions` makes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias, Union, get_args
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.core.state import Gate, Status
@@ -22,8 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class StepOffer:
+class StepOffer(Struct, frozen=True):
     """The step inside an action, with its *resolved* agent. `body` has its bindings filled in, foreign text framed."""
 
     number: int
@@ -38,8 +38,7 @@ class StepOffer:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecuteStep:
+class ExecuteStep(Struct, frozen=True):
     """A step is for the caller's own agent."""
 
     run_id: str
@@ -49,8 +48,7 @@ class ExecuteStep:
     due_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WaitApproval:
+class WaitApproval(Struct, frozen=True):
     """A gate is open. `gate` holds what is asked, of whom, and since when."""
 
     run_id: str
@@ -59,8 +57,7 @@ class WaitApproval:
     gate: Gate
 
 
-@dataclass(frozen=True, slots=True)
-class DeterministicStep:
+class DeterministicStep(Struct, frozen=True):
     """A step without a model whose work the calling program does."""
 
     run_id: str
@@ -70,8 +67,7 @@ class DeterministicStep:
     due_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointWait:
+class CheckpointWait(Struct, frozen=True):
     """A checkpoint; the state is committed and can be resumed elsewhere from the state file."""
 
     run_id: str
@@ -80,8 +76,7 @@ class CheckpointWait:
     gate: Gate
 
 
-@dataclass(frozen=True, slots=True)
-class PendingStep:
+class PendingStep(Struct, frozen=True):
     """Routing chose a step that cannot begin yet, or a dispatch waits for a slot or the end of a pause."""
 
     run_id: str
@@ -92,8 +87,7 @@ class PendingStep:
     due_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delegated:
+class Delegated(Struct, frozen=True):
     """The server, another agent's session, a sub-run or a timer is at work."""
 
     run_id: str
@@ -104,8 +98,7 @@ class Delegated:
     due_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The run is final: completed, failed or cancelled."""
 
     run_id: str

@@ -1,7 +1,8 @@
 """Who asks. Fixed by the transport, never by an argument."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 __all__ = ["Principal", "PrincipalKind", "Source"]
 
@@ -24,8 +25,7 @@ class PrincipalKind(StrEnum):
     SYSTEM = "system"
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(Struct, frozen=True):
     """Who asks. `subject` empty means that the transport knows nobody: such a principal decides nothing."""
 
     source: Source

@@ -6,9 +6,10 @@ in it, so the narrowest wins, and none is ever taken away again.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from procedo.errors import BadArgument
 
@@ -29,8 +30,7 @@ _LONGEST: Final = 120
 _JOKERS: Final = "*?"
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """Names or patterns (`*` any characters, `?` one) of procedures and agents. None: every one; empty: none."""
 
     sops: tuple[str, ...] | None = None

@@ -1,7 +1,8 @@
 """Where a step hands on to, which steps have gates, and what each step needs. Pure questions about a procedure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from procedo.core.model import Json, Mode, OnFailure, Priority, Sop, Step
 from procedo.core.state import Run
@@ -21,8 +22,7 @@ __all__ = [
 _GATED_PRIORITIES = (Priority.HIGH, Priority.CRITICAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """Where a step hands on to. No targets: the branch ends. `failure` is set when the run must fail instead."""
 
     targets: tuple[int, ...]

@@ -5,11 +5,13 @@ every state that the session can have been in is one of these.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct, field
+
+from procedo.core.altered import altered
 from procedo.core.model import Json
 
 __all__ = [
@@ -63,8 +65,7 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True):
     """The head of a session. Sums are of its answered model turns; costs are decimal text in USD.
 
     `contract` is the recorded contract without its secrets; `unmeasured` counts turns whose tokens are not
@@ -97,8 +98,7 @@ class SessionRow:
     output: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One request or response, as the model library writes it; `library` is the version that did."""
 
     seq: int
@@ -108,8 +108,7 @@ class Message:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRow:
+class TurnRow(Struct, frozen=True):
     """One request to the model. Tokens None: unmeasured; cost None: unknown.
 
     `answered` False: it is under way, or its process ended (`lost`): what that cost is not known, and it is sent again.
@@ -131,8 +130,7 @@ class TurnRow:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallRow:
+class CallRow(Struct, frozen=True):
     """One tool call, by turn and index. `text` is what the model was told.
 
     `full` is the result as it came, where the model was told another: cut, or with control characters spelled out.
@@ -165,8 +163,7 @@ class CallRow:
         return f"{self.turn}.{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """A session with everything in it, in order."""
 
     session: SessionRow
@@ -179,7 +176,7 @@ def cut_off(calls: Iterable[CallRow], why: str, at: datetime) -> tuple[CallRow, 
     """The calls of these that were started and have no result, as interrupted: each may or may not have acted."""
     told = f"{why}; it may have acted"
     return tuple(
-        replace(call, state=CallState.DONE, outcome=Outcome.INTERRUPTED, text=told, ended_at=at)
+        altered(call, state=CallState.DONE, outcome=Outcome.INTERRUPTED, text=told, ended_at=at)
         for call in calls
         if call.state is CallState.STARTED
     )
@@ -194,7 +191,7 @@ def ended(transcript: Transcript, reason: str, at: datetime) -> tuple[SessionRow
     if row.state.final:
         return None
     lost = sum(1 for turn in transcript.turns if not turn.answered and not turn.lost)
-    closed = replace(
+    closed = altered(
         row,
         state=SessionState.CANCELLED,
         reason=reason,

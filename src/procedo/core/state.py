@@ -7,10 +7,11 @@ step states and outputs which that command can need; reading another one is a `K
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from procedo.core.execution import Arrival, Closing, Execution, Performer, Phase
 from procedo.core.gate import Gate, GateKind, Verdict, Vote
@@ -64,8 +65,7 @@ class Status(StrEnum):
 _FINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """An arrival that cannot be dispatched yet: dependencies are missing, or its back-off lasts until `due_at`."""
 
     arrival: Arrival
@@ -73,16 +73,14 @@ class Pending:
     due_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A dispatch held back by an operator's pause or because no slot is free. `approved`: its gate is passed."""
 
     arrival: Arrival
     approved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fan:
+class Fan(Struct, frozen=True):
     """A `for_each` under way: its items, the next one to open, and the finished execution of each index."""
 
     arrival: Arrival
@@ -92,8 +90,7 @@ class Fan:
     outputs: Mapping[int, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class StepState:
+class StepState(Struct, frozen=True):
     """What the run knows about one step: how often it was visited and executed, and its last good output.
 
     `output` is that of `completed`; `opened_seq` and `completed_seq` are event numbers, by which a join
@@ -108,8 +105,7 @@ class StepState:
     completed_seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """An operator's pause."""
 
     by: str
@@ -117,8 +113,7 @@ class Pause:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """The execution of another run for which this run works."""
 
     run: str
@@ -126,8 +121,7 @@ class Parent:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """How the run ended. `denied` marks a cancellation that was a denial at a gate."""
 
     status: Status
@@ -138,8 +132,7 @@ class End:
     denied: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One execution of a procedure.
 
     `revision` counts transitions and `seq` events. `executions`, `gates`, `pending` and `fans` hold what

@@ -1,8 +1,9 @@
 """What a notice says: as data for programs, and as text for people. No secrets; foreign text cleaned and bounded."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.approval import Policy, answers, may_decide
 from procedo.core.display import capped, line, stamp
@@ -25,8 +26,7 @@ _TITLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where the reader of a notice can decide: a command for a terminal of theirs, and the inbox page if served."""
 
     command: str

@@ -1,7 +1,8 @@
 """Which ways out of its steps a procedure declares, and which of them a run took."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from procedo.core.model import Mode, OnFailure, Sop, Step
 from procedo.core.routing import gate_needed
@@ -11,8 +12,7 @@ from procedo.ports import Record
 __all__ = ["Branch", "declared", "taken"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Branch:
+class Branch(Struct, frozen=True, order=True):
     """One way out of a step."""
 
     step: int

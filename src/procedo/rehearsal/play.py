@@ -6,15 +6,17 @@ script; pure capabilities run. Nothing waits for real time.
 
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.app import App, assemble
 from procedo.config import Settings
 from procedo.config.notices import NO_NOTICES
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.core.state import Performer, Phase
 from procedo.driver import Driver
@@ -36,8 +38,7 @@ _OPENING: Final = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 _LEASE: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Struct, frozen=True):
     """How a case went: what was not as expected, and the branches that it took."""
 
     case: Case
@@ -86,7 +87,7 @@ class _Props:
         async def run(call: CapabilityCall) -> object:
             return self._instead(call)
 
-        return replace(found, run=run, objection=None)
+        return altered(found, run=run, objection=None)
 
     def all(self) -> tuple[Capability, ...]:
         return tuple(filter(None, (self.get(capability.id) for capability in self._real.all())))
@@ -214,7 +215,7 @@ async def play(settings: Settings, name: str, case: Case) -> Played:
     clock = _StageClock()
     with tempfile.TemporaryDirectory(prefix="procedo-rehearsal-") as folder:
         # Checkpoints leave a state file, which must not lie in the workspace; and nobody is told about a rehearsal.
-        stage = replace(settings, data_dir=Path(folder), notices=NO_NOTICES)
+        stage = altered(settings, data_dir=Path(folder), notices=NO_NOTICES)
         app = assemble(stage, MemoryStore(), clock, _StageIds())
         sop = app.library.get(name).sop
         cues = Cues(case, sop.name if sop is not None else name)

@@ -2,9 +2,10 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from procedo.core.model import Json
 from procedo.core.state import Phase, Status, Verdict
@@ -19,8 +20,7 @@ _MISSING: Final = object()
 _MAX_BYTES: Final = 1_048_576
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What the performer of a step says, be it the host, the server or an agent. `late`: nothing, until it is due.
 
     `step` is a number or an id; `sop` names a sub-procedure whose step it is.
@@ -33,8 +33,7 @@ class Report:
     sop: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a person answers at the gate of a step. `late`: nothing, until the gate is due."""
 
     step: int | str
@@ -46,8 +45,7 @@ class Answer:
     sop: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """What is to come of a case; what is None is not looked at. `path` holds step numbers or execution ids."""
 
     status: Status | None = None
@@ -59,8 +57,7 @@ class Expected:
     outputs: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One walk through the procedure."""
 
     name: str
@@ -70,8 +67,7 @@ class Case:
     expected: Expected = Expected()
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
+class _At(Struct, frozen=True):
     """A table of the script: how it is called in a message, and the way to it."""
 
     words: str

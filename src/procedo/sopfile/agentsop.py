@@ -5,8 +5,9 @@ its constraints included, is its body. There are no fields in bullets here.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.sopfile.outline import Heading, headings, split_lines
@@ -42,8 +43,7 @@ def read_agent_sop(text: str, file: str, name_hint: str, findings: Findings) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
+class _Document(Struct, frozen=True):
     """The lines and headings of one file."""
 
     lines: list[str]

@@ -9,10 +9,11 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from procedo.core.conditions import ConditionError, type_name
 from procedo.core.model import Condition, Expression, Json, Truth
@@ -38,15 +39,13 @@ _FAULTS: Final = (LookupError, TypeError, ValueError, RuntimeError, ArithmeticEr
 """What the evaluator raises: missing keys, types that do not go together, unknown names, overflows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: str
     text: str
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """A compiled program, the variables it needs, and the steps that it reads (None: not known before)."""
 
     program: "cel.Program"

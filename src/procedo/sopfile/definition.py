@@ -1,8 +1,10 @@
 """Reads the files of one procedure: which of them count, and what they hold together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Sop
 from procedo.errors import InvalidSop
@@ -19,8 +21,7 @@ HEADER_FILE: Final = "SOP.toml"
 STEPS_FILE: Final = "SOP.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What the files gave: the source with its lines, and the procedure; None where nothing could be read."""
 
     source: SopSource | None

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from procedo.sopfile.agentsop import SUFFIX
 from procedo.sopfile.definition import HEADER_FILE, STEPS_FILE
@@ -18,8 +19,7 @@ LARGEST_FILE: Final = 256 * 1024
 Signature: TypeAlias = tuple[tuple[str, int, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A procedure on disk: its folder, and the files that make it. `outside`: a link leaves the library."""
 
     name: str

@@ -2,8 +2,10 @@
 
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.sopfile.comments import read_comments
@@ -38,8 +40,7 @@ def read_header(text: str, file: str, findings: Findings) -> SopSource | None:
     return replace(source, comments=read_comments(text, document, places.lines))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """Reads one document; everything wrong goes to `findings` with its line."""
 
     file: str

@@ -2,9 +2,11 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import Struct
+
+from procedo.core.altered import altered
 from procedo.core.model import Sop
 from procedo.errors import InvalidSop, NotFound
 from procedo.sopfile.check import check_library, check_procedure
@@ -17,8 +19,7 @@ from procedo.sopfile.surroundings import Surroundings
 __all__ = ["Entry", "Library"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A procedure in the catalogue. `sop` is None when it has errors; `files` are what a run pins."""
 
     name: str
@@ -97,8 +98,7 @@ def _form(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter not in "-_ .")
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """A procedure while the library is read."""
 
     found: Found
@@ -130,7 +130,7 @@ def _read_library(root: Path, around: Surroundings) -> tuple[Entry, ...]:
             checked.append(Checked(draft.reading.sop, draft.reading.source, draft.findings))
     names = frozenset(one.sop.name for one in checked)
     if around.sops is None:
-        around = replace(around, sops=names)
+        around = altered(around, sops=names)
     for one in checked:
         check_procedure(one, around)
     check_library(checked)

@@ -7,9 +7,10 @@ bullets need no exact indentation.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -20,8 +21,7 @@ __all__ = ["Bullet", "Heading", "Outline", "StepBlock", "headings", "indent_of",
 _ITEM: Final = re.compile(r" {0,3}\d{1,9}\.([ \t]+|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Bullet:
+class Bullet(Struct, frozen=True):
     """A top-level bullet of a step: its lines [start, end), those of its first paragraph, and a fenced child.
 
     Lines count from 0. `fence` is the content of a fence that follows the paragraph at once, `inner` the
@@ -37,8 +37,7 @@ class Bullet:
     inner: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class StepBlock:
+class StepBlock(Struct):
     """A step: its written number, the lines [start, end) that belong to it, and how deep its content stands.
 
     `own_end` is where its list item ends; lines behind it, up to `end`, stand at the top level of the section.
@@ -53,8 +52,7 @@ class StepBlock:
     texts: list[tuple[int, int]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Outline:
+class Outline(Struct):
     """A whole document. Lines count from 0; `first` is where the first step begins, None without steps."""
 
     lines: list[str]
@@ -183,8 +181,7 @@ def _lines(token: "Token") -> tuple[int, int]:
     return (token.map[0], token.map[1]) if token.map else (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading at the top level: its text, its line from 0, and the line behind it."""
 
     level: int

@@ -5,9 +5,10 @@ The table `CODES` is the one place that knows the codes; reports, documentation 
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 __all__ = ["CODES", "Code", "Findings", "Problem", "Severity", "nearest"]
 
@@ -86,8 +87,7 @@ _NOTES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """What a code means, and how bad it is."""
 
     severity: Severity
@@ -109,8 +109,7 @@ def _codes() -> Mapping[str, Code]:
 CODES: Final = _codes()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(Struct, frozen=True, order=True):
     """One thing that is wrong, with its place. `line` counts from 1; 0 means the file as a whole."""
 
     file: str

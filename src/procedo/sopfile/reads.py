@@ -1,7 +1,8 @@
 """Every place where a step reads the output of another one: bindings, conditions, context; with field and line."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from procedo.core.bindings import BindingError, Reference, references
 from procedo.core.model import Condition, Json, Step
@@ -10,8 +11,7 @@ from procedo.sopfile.checked import Checked
 __all__ = ["Read", "bindings_of", "reads_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A step reads another one. `before`: when it begins, else when it ends. `must`: without the output it fails."""
 
     step: int

@@ -4,10 +4,11 @@ Reader, problems, writer and documentation all read these tables, so that a fiel
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = [
     "BULLETS",
@@ -56,8 +57,7 @@ class Type(StrEnum):
     ON_TIMEOUT = "fail, retry or gate"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field. `bullets` are its spellings in `SOP.md`, the first one being written; none: TOML only."""
 
     name: str

@@ -4,17 +4,17 @@ An example is as small as it can be: lines of the header, bullets of a step, who
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 __all__ = ["REMEDIES", "Place", "Remedy"]
 
 Place: TypeAlias = Literal["header", "bullets", "steps", "files"]
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """An example of a problem, what kind of lines it consists of, and what would be right."""
 
     place: Place

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from procedo.core import bindings, conditions
 from procedo.core.model import Condition, Json, Schema
 from procedo.sopfile.cel import VARIABLES, compile_condition
@@ -18,8 +20,7 @@ _SHOWN: Final = 120
 _SCOPE: Final = frozenset(VARIABLES)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a field stands: file, line, and how it is called in messages. `lines` are those of a longer text."""
 
     file: str

@@ -1,9 +1,10 @@
 """Compiles one step: its fields become the typed `Step`, with every reference resolved to a number."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from procedo.core import bindings
 from procedo.core.model import Condition, FailureRule, Json, Kind, Mode, OnFailure, OnTimeout, Port, Scope, Step, Verify
@@ -64,8 +65,7 @@ def _in_markdown(source: StepSource) -> bool:
     return source.file.endswith(".md")
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """The fields of one step, read one group at a time."""
 
     source: StepSource

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from procedo.core.model import Json
 from procedo.sopfile.bullets import dashless, field_of, meant
@@ -25,8 +26,7 @@ _SEVERAL_LINES: Final = frozenset(
 _FENCED: Final = frozenset({Type.JSON, Type.SCHEMA, Type.CALLS})
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownSteps:
+class MarkdownSteps(Struct, frozen=True):
     """The steps of a document, and the text before the first and behind the last of them."""
 
     steps: tuple[StepSource, ...]
@@ -34,8 +34,7 @@ class MarkdownSteps:
     after: str
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A step while its bullets are read; `taken` are lines that fields consist of."""
 
     fields: dict[str, Mark] = field(default_factory=dict)
@@ -74,8 +73,7 @@ def _around(found: Outline) -> tuple[str, str]:
     return "\n".join(found.lines[:first]), "\n".join(after)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """Reads the blocks of one document."""
 
     found: Outline

@@ -1,7 +1,8 @@
 """What a definition is checked against: the workspace it is to run in."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from procedo.core.approval import Policy
 from procedo.core.model import Mode
@@ -10,8 +11,7 @@ from procedo.ports import Capabilities
 __all__ = ["Surroundings"]
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """The names that a definition may use.
 
     `tools` None means that the tools of agents are not known here, so that none can be missing. `sops` are

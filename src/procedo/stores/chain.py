@@ -8,9 +8,10 @@ with a few lines in any language.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.ports import Attribution, Record
@@ -21,8 +22,7 @@ __all__ = ["GENESIS", "Link", "link", "linked", "recorded"]
 GENESIS: Final = bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """What the records of one transition have in common."""
 
     run_id: str

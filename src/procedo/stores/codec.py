@@ -4,8 +4,9 @@ Decoding fails closed: an unknown kind, field or format raises `StoreError`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from procedo.core.messages import EVENTS, Event
 from procedo.core.model import EMPTY, Json, Mode, Scope
@@ -22,8 +23,7 @@ FORMAT: Final = 1
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """What a run is from its first moment and for ever; written once."""
 
     mode: Mode
@@ -58,8 +58,7 @@ class Origin:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """What is left of a run beside its columns and rows; small, and written with each transition.
 
     `executions` and `gates` are the ids of what is open or live, in the order of opening.

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from procedo.core.access import Login, Token
 from procedo.core.admission import Load
@@ -17,8 +18,7 @@ from procedo.stores.memory_sessions import MemorySessionReader, Sessions
 __all__ = ["Contents", "Kept", "MemoryReader", "StoredJob"]
 
 
-@dataclass(slots=True)
-class Kept:
+class Kept(Struct):
     """All that is kept of one run. The mappings only grow."""
 
     number: int
@@ -29,8 +29,7 @@ class Kept:
     records: list[Record] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredJob:
+class StoredJob(Struct, frozen=True):
     """A job with its state; the same as a row of the jobs table."""
 
     number: int
@@ -41,8 +40,7 @@ class StoredJob:
     done: bool = False
 
 
-@dataclass(slots=True)
-class Contents:
+class Contents(Struct):
     """Everything in the store."""
 
     runs: dict[str, Kept] = field(default_factory=dict)
@@ -226,7 +224,7 @@ class MemoryReader(MemorySessionReader):
 
     def owned(self, owner: str, wanted: Filter) -> tuple[Summary, ...]:
         """See `Reader.owned`."""
-        every = self.runs(replace(wanted, limit=len(self._contents.runs)))
+        every = self.runs(altered(wanted, limit=len(self._contents.runs)))
         return tuple(one for one in every if self.owner(one.run_id) == owner)[: wanted.limit]
 
     def owned_counts(self, owner: str, sop: str | None = None) -> Mapping[Status, int]:

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct, field
 
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow, ended
 from procedo.stores.sqlite_sessions import lost
@@ -13,8 +14,7 @@ from procedo.stores.sqlite_sessions import lost
 __all__ = ["MemorySessionReader", "MemorySessionWriter", "Sessions"]
 
 
-@dataclass(slots=True)
-class Sessions:
+class Sessions(Struct):
     """Every session by run and execution, and the actions that were counted."""
 
     transcripts: dict[tuple[str, str], Transcript] = field(default_factory=dict)

@@ -1,12 +1,12 @@
 """Writes in a store in memory. A transaction that fails is undone step by step."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from procedo.core.access import Login, Token
+from procedo.core.altered import altered
 from procedo.core.messages import Event
 from procedo.core.notice import Telling
 from procedo.core.retention import forgotten
@@ -105,7 +105,7 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
         if not ready:
             return None
         stored = min(ready, key=lambda one: (one.ready_at is not None, one.ready_at or now, one.number))
-        taken = replace(stored, owner=owner, fence=stored.fence + 1, ready_at=until)
+        taken = altered(stored, owner=owner, fence=stored.fence + 1, ready_at=until)
         self._put(self._contents.jobs, stored.job.id, taken)
         return Claim(stored.job, taken.fence, until, taken.fence)
 
@@ -113,7 +113,7 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
         stored = self._contents.jobs.get(claim.job.id)
         if stored is None or stored.done or stored.owner is None or stored.fence != claim.fence:
             return False
-        self._put(self._contents.jobs, claim.job.id, replace(stored, **changes))
+        self._put(self._contents.jobs, claim.job.id, altered(stored, **changes))
         return True
 
     def renew_job(self, claim: Claim, now: datetime, until: datetime) -> bool:
@@ -123,12 +123,12 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
 
     def finish_job(self, claim: Claim) -> bool:
         """See `Writer.finish_job`."""
-        return self._change_job(claim, done=True, owner=None, job=replace(claim.job, payload=None))
+        return self._change_job(claim, done=True, owner=None, job=altered(claim.job, payload=None))
 
     def postpone_job(self, claim: Claim, due_at: datetime) -> bool:
         """See `Writer.postpone_job`."""
         self.put_some_jobs = True
-        return self._change_job(claim, owner=None, ready_at=due_at, job=replace(claim.job, due_at=due_at))
+        return self._change_job(claim, owner=None, ready_at=due_at, job=altered(claim.job, due_at=due_at))
 
     def prune(self, ended_before: datetime) -> int:
         """See `Writer.prune`."""
@@ -166,7 +166,7 @@ class MemoryWriter(MemoryReader, MemorySessionWriter):
         if known is None:
             self._put(self._contents.tokens, token.id, token)
         elif known.revoked_at is None:
-            self._put(self._contents.tokens, token.id, replace(known, revoked_at=token.revoked_at))
+            self._put(self._contents.tokens, token.id, altered(known, revoked_at=token.revoked_at))
 
     def put_telling(self, telling: Telling) -> None:
         """See `Writer.put_telling`."""

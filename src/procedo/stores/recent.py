@@ -5,16 +5,16 @@ else has moved the run meanwhile has also changed the hash. Entries are made fro
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from procedo.core.state import Execution, Run, StepState
 
 __all__ = ["Known", "Recent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A run as it is loaded: its number and head row, what is open in it.
 
     `executions` and `steps` are what the latest command had at hand beside that: usually what the next one needs.

@@ -1,9 +1,10 @@
 """What every store checks before it saves a transition. Nothing is written when one of these fails."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.altered import altered
 from procedo.core.messages import Event
@@ -15,8 +16,7 @@ from procedo.ports import StoredKey
 __all__ = ["Position", "as_loaded", "check", "key_taken", "sealed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """How far a stored run has come."""
 
     revision: int

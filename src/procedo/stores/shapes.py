@@ -1,4 +1,4 @@
-"""Codecs of frozen dataclasses, compiled from their type hints when they are first used.
+"""Codecs of frozen structs, compiled from their type hints when they are first used.
 
 A field that equals its default is left out. Decoding fails closed: an unknown or missing field, or a value of the
 wrong type, raises `StoreError`, because a record that is half understood must not drive a run.
@@ -7,10 +7,12 @@ wrong type, raises `StoreError`, because a record that is half understood must n
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from procedo.core.model import Json
 from procedo.errors import StoreError
@@ -23,8 +25,7 @@ _Write: typing.TypeAlias = Callable[[Any, _Raw], str]
 _Decode: typing.TypeAlias = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The compiled codec of one type. `write` gets the function that writes raw JSON values."""
 
     write: _Write
@@ -138,15 +139,15 @@ def shape(hint: Any) -> Shape:
 def _made(hint: Any) -> Shape:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return _enumerated(hint)
-    if is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return _compiled(hint)
     return _generic(hint)
 
 
 def _default(one: Any) -> Any:
-    if one.default is not MISSING:
+    if one.default is not NODEFAULT:
         return one.default
-    return MISSING if one.default_factory is MISSING else one.default_factory()
+    return NODEFAULT if one.default_factory is NODEFAULT else one.default_factory()
 
 
 def _inlined(hint: Any, place: int) -> str:
@@ -169,7 +170,7 @@ def _writer(cls: type[Any], hints: Mapping[str, Any]) -> _Write:
         names[f"write{place}"] = shape(hint).write
         # Raw JSON is compared by identity: `0`, `0.0` and `False` are equal and not the same.
         test = f"item is not default{place}" + ("" if hint is Any else f" and item != default{place}")
-        lines += [f"    item = value.{one.name}", f"    if {'True' if default is MISSING else test}:"]
+        lines += [f"    item = value.{one.name}", f"    if {'True' if default is NODEFAULT else test}:"]
         lines += [f"        parts.append('{quoted(one.name)}:' + {_inlined(hint, place)})"]
     lines += ["    return '{' + ','.join(parts) + '}'"]
     exec("\n".join(lines), names)  # noqa: S102  # made of our own field names only

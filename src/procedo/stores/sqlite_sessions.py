@@ -2,10 +2,12 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow, ended
 from procedo.errors import Conflict
@@ -35,8 +37,7 @@ _USED_IN_TREE: Final = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
+class _Used(Struct, frozen=True):
     """The part of a session's head that budgets are held by: the rest is long, and this is read before every turn."""
 
     input_tokens: int = 0

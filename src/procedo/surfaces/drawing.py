@@ -7,11 +7,12 @@ of the procedure is escaped. Every step is an image of its own with a name, and 
 import math
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Kind
 from procedo.surfaces.graph import END, MARKS, Edge, Node, Outline, StepMark
@@ -47,8 +48,7 @@ _SIGNS: Final[Mapping[StepMark, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """Every edge between the same two places as one line."""
 
     source: int

@@ -1,8 +1,8 @@
 """How an open gate is shown: what is asked, about what, who may answer, how, and where."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from procedo.core.altered import altered
 from procedo.core.approval import Policy, answers, may_decide, objection, tally, when_due
 from procedo.core.model import Sop
 from procedo.core.notice import Telling
@@ -25,7 +25,7 @@ def may_ask_here(policy: Policy | None, run: Run, surface: Surface) -> bool:
     """True when the person at this door can be asked, and would be allowed to answer."""
     if not surface.can_ask or policy is None or policy.out_of_band:
         return False
-    person = replace(surface.principal, kind=PrincipalKind.HUMAN)
+    person = altered(surface.principal, kind=PrincipalKind.HUMAN)
     return objection(policy, person, run) is None
 
 

@@ -5,8 +5,9 @@ in line, then the ports of the switch, then `next`, then the line.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from procedo.core.model import Kind, Mode, OnFailure, Sop, Step
 from procedo.core.routing import gate_needed, in_line
@@ -31,8 +32,7 @@ MARKS: Final[Mapping[StepMark, str]] = {
 """Each mark in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A step as it is drawn. `gate`: somebody is asked before it; `of`: the procedure or capability that it calls."""
 
     number: int
@@ -44,8 +44,7 @@ class Node:
     for_each: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A way from one step to another (`END`: the branch ends), under `label` when it is not the plain one."""
 
     source: int
@@ -55,8 +54,7 @@ class Edge:
     waits: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """A procedure as it is drawn: its steps, and every way between them."""
 
     name: str

@@ -7,9 +7,10 @@ laid like the others and drawn the other way round. Lengths are pixels.
 
 from bisect import bisect_right, insort
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 __all__ = ["Box", "Layout", "Line", "Point", "layered"]
 
@@ -28,8 +29,7 @@ _PORT: Final = 18.0
 """How far apart lines leave the same box."""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """Something to place. `key` names it in lines."""
 
     key: Hashable
@@ -37,8 +37,7 @@ class Box:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line from one box to another one; `label_width` is 0 when it has no label."""
 
     source: Hashable
@@ -46,8 +45,7 @@ class Line:
     label_width: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Where everything is: middles of boxes and labels, and the points of each line in the order of its direction.
 
     `labels` has None for a line without one. Points come in pairs: between the two of a pair the line is straight.
@@ -60,8 +58,7 @@ class Layout:
     labels: tuple[Point | None, ...]
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
+class _Place(Struct, eq=False):
     """A box, or the place of a line in a row."""
 
     row: int

@@ -1,8 +1,9 @@
 """Long values and long lists in pages: each page says where it stands, and how the next one is had."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NotRequired, TypedDict
+
+from msgspec import Struct
 
 from procedo.core.display import compact
 from procedo.core.model import Json
@@ -14,8 +15,7 @@ DEFAULT_CHARS: Final = 24_000
 MOST_CHARS: Final = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Which part is wanted: from `start` (a character, or an item of a list), about `chars` characters."""
 
     start: int

@@ -1,9 +1,11 @@
 """Parts of a run as they are read one by one: whole, in pages where long. Secrets are masked before anything is cut."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from procedo.core.model import Json, Reveal, Sop
 from procedo.core.session import CallRow, Message, Transcript, TurnRow
@@ -191,6 +193,6 @@ def _entries(transcript: Transcript) -> list[tuple[datetime, int, Json]]:
 
 def _plain(row: Any) -> dict[str, Any]:
     """A row as JSON: times as text."""
-    if not is_dataclass(row) or isinstance(row, type):
+    if not isinstance(row, Struct):
         raise TypeError(f"{row!r} is no row")
     return {key: stamp(value) if isinstance(value, datetime) else value for key, value in asdict(row).items()}

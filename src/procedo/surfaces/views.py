@@ -4,10 +4,12 @@ Secrets: a look at a run (status, lists, a terminal) masks them everywhere. Wher
 and input of the step carry true values, because the performing agent needs them; everything else is masked there too.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.core.state import Performer, Status
 from procedo.runs import Snapshot, Surface
@@ -54,8 +56,7 @@ _WORKERS: Final[dict[Performer, Who]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """From where a snapshot is looked at; `working` when the reader performs the steps that are handed out.
 
     `polling` is false as soon as a person has to act anywhere in the run or below it: asking again would not bring
@@ -82,7 +83,7 @@ def _person_acts(snapshot: Snapshot) -> bool:
 def _view(look: _Look) -> RunView:
     snapshot, run = look.snapshot, look.snapshot.run
     actions = [_action(look, action) for action in snapshot.actions]
-    children = [_view(replace(look, snapshot=child)) for child in snapshot.children]
+    children = [_view(altered(look, snapshot=child)) for child in snapshot.children]
     who = who_acts(snapshot)
     view: RunView = {
         "run_id": run.id,

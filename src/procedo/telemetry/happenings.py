@@ -1,9 +1,10 @@
 """What one committed transaction did, as far as anybody watches it. Plain values; no outside."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from procedo.core.messages import Event
 from procedo.core.notice import Telling
@@ -14,8 +15,7 @@ from procedo.ports import Attribution, Job
 __all__ = ["Commit", "Move", "Watcher", "Written"]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One transition. `before` None: the run began. `decided_ns` is when it was written, in ns since the epoch."""
 
     before: Run | None
@@ -26,8 +26,7 @@ class Move:
     decided_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """Rows of an agent's session that were written together."""
 
     row: SessionRow
@@ -35,8 +34,7 @@ class Written:
     calls: Sequence[CallRow]
 
 
-@dataclass(slots=True)
-class Commit:
+class Commit(Struct):
     """One transaction that was committed. `jobs` holds each job with the number of the move that asked for it."""
 
     began_ns: int

@@ -3,9 +3,10 @@
 No label holds a run, an execution, a gate or a person, so that the number of series is bounded by what is configured.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = [
     "CAPABILITIES",
@@ -56,8 +57,7 @@ _CALL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.
 _TOKENS: Final = tuple(float(4**power) for power in range(14))
 
 
-@dataclass(frozen=True, slots=True)
-class Instrument:
+class Instrument(Struct, frozen=True):
     """One metric: its OpenTelemetry name, unit (UCUM) and labels, and what it means. `buckets` for histograms."""
 
     name: str

@@ -5,8 +5,9 @@ A line holds names, ids and numbers. No input, output, prompt, comment or other 
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from procedo.core import messages as m
 from procedo.core.state import Execution, Gate
@@ -56,8 +57,7 @@ __all__ = [
 Fields: TypeAlias = Mapping[str, str | int | float | bool | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One kind of line: its stable name for machines, level, text for people, and fields beside the run's."""
 
     event: str

@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from procedo.telemetry.instruments import INSTRUMENTS, MOST_SERIES, OTHER, Instrument, Kind
 
@@ -26,16 +27,14 @@ class Sink(Protocol):
         """Take one value of a histogram."""
 
 
-@dataclass(slots=True)
-class _Distribution:
+class _Distribution(Struct):
     """The values of a histogram: how many fell into each bucket, and their sum."""
 
     counts: list[int]
     total: float = 0.0
 
 
-@dataclass(slots=True)
-class Meters:
+class Meters(Struct):
     """Counters and histograms by label set. `samples` are the gauges as they were read last."""
 
     sink: Sink | None = None

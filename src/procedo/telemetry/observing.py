@@ -7,13 +7,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 
 from procedo.config.settings import Settings
+from procedo.core.altered import altered
 from procedo.core.state import Execution
 from procedo.errors import StoreError
 from procedo.ports import (
@@ -107,7 +108,7 @@ def observe(settings: Settings, environ: Mapping[str, str], *, server: bool) -> 
     """
     asked, meters = wanted(settings.telemetry, environ), Meters()
     if asked is not None and not server:
-        asked = replace(asked, metrics=None) if asked.traces is not None else None
+        asked = altered(asked, metrics=None) if asked.traces is not None else None
     if asked is None:
         return Watched(meters) if server else None
     if server:

@@ -5,8 +5,9 @@ The OpenTelemetry API and SDK are reached by `tracing` and `exporting` alone; wi
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from procedo.telemetry.happenings import Commit
 
@@ -71,8 +72,7 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 """The attributes that leave the process. No input, output, prompt, argument, result or person is among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """One kind of span: its name (`{…}` is filled in), kind, parent in words, attributes, and what it covers."""
 
     name: str

@@ -4,9 +4,10 @@ A variable wins over the file. Neither: nothing is sent.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.config.telemetry import TelemetrySettings
 from procedo.errors import Refused
@@ -20,8 +21,7 @@ _PROTOCOL: Final = "http/protobuf"
 _NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Where spans and metrics go, as whole addresses; None: that signal is not sent.
 
     `interval_s` and `timeout_s` None: a variable says it, and the SDK reads it.

@@ -1,9 +1,9 @@
 """Capabilities and the notifier of a server with spans around what they do, and numbers of it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from procedo.core.altered import altered
 from procedo.ports import Capabilities, Capability, CapabilityCall, Notice, Notifier, OutcomeUnknown
 from procedo.telemetry import instruments
 from procedo.telemetry.meters import Meters
@@ -53,7 +53,7 @@ class WatchedCapabilities:
             finally:
                 self._meters.add(instruments.CAPABILITIES, 1, one.id, outcome)
 
-        return replace(one, run=run)
+        return altered(one, run=run)
 
 
 class WatchedNotifier:

@@ -18,10 +18,11 @@ so another process goes on where the first one ended.
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from procedo.agents.finalcall import OUTPUT_TOOL, offered_schema
 from procedo.agents.parts import Tool
@@ -80,8 +81,7 @@ _SCHEMA: Final[Json] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A script that was read: its cases in order, and the digest of its content."""
 
     cases: tuple[tuple[str, tuple[Json, ...]], ...]

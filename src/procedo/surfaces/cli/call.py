@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from procedo.causes import causes
+from procedo.core.altered import altered
 from procedo.errors import ProcedoError
 from procedo.surfaces.cli.output import Output
 
@@ -29,8 +31,7 @@ def _plain(group: ExceptionGroup[Exception]) -> Exception:
     return ours[0] if len(ours) == len(told) else group
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What a verb gets. `arguments` are those of its parser, by name; `holder` is who the token that was given is."""
 
     arguments: Mapping[str, Any]
@@ -78,7 +79,7 @@ class Call:
             async with open_app(self.workspace(), worker=worker) as app:
                 try:
                     library = reached(app.library, self.access.reach)
-                    yield replace(app, runs=Permitted(app.runs, self.access), library=library)
+                    yield altered(app, runs=Permitted(app.runs, self.access), library=library)
                 except ProcedoError as error:
                     # Raised below: leaving the worker's task group would wrap it.
                     refusal = error

@@ -5,9 +5,9 @@ terminal, so whoever shows one is asked nothing.
 """
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from procedo.core.altered import altered
 from procedo.core.principal import PrincipalKind, Source
 from procedo.errors import Refused
 from procedo.surfaces.cli.call import Call
@@ -40,7 +40,7 @@ async def _holder(call: Call, secret: str) -> "Access":
 def identified(call: Call) -> Call:
     """The call as the holder of the token that was given. Raises `Refused` when that is not live."""
     secret = shown_token(call)
-    return call if secret is None else replace(call, holder=asyncio.run(_holder(call, secret)))
+    return call if secret is None else altered(call, holder=asyncio.run(_holder(call, secret)))
 
 
 def require_person(access: "Access", role: "Role", what: str) -> None:

@@ -9,10 +9,11 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from shutil import get_terminal_size
 from typing import Final, TextIO
+
+from msgspec import Struct
 
 from procedo.core.display import TREACHEROUS, spelled_out
 from procedo.core.model import Json
@@ -90,8 +91,7 @@ def ago(moment: datetime, now: datetime) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """Where a verb prints. `json` verbs print values only, the others lines only."""
 
     stream: TextIO

@@ -3,11 +3,12 @@
 import argparse
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
+
+from msgspec import Struct
 
 from procedo.errors import BadArgument
 from procedo.surfaces.cli.exits import exits_text
@@ -15,8 +16,7 @@ from procedo.surfaces.cli.exits import exits_text
 __all__ = ["VERBS", "Parser", "Verb", "parse", "split", "top_help", "verb_parser"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(Struct, frozen=True):
     """A verb: what it is for in one line, and the module that carries it out."""
 
     name: str

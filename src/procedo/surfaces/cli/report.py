@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from procedo.core.altered import altered
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.output import Output, ago, pretty
 from procedo.surfaces.cli.progress import Progress
@@ -166,5 +166,5 @@ async def follow(call: Call, app: "App", snapshot: "Snapshot") -> "Snapshot":
     if app.settings.notices.routes:
         # No server may be running that would tell people after this command has ended.
         await app.carrier.drained(_TELLING_S)
-        snapshot = replace(snapshot, tellings=(await app.runs.look(snapshot.run.id)).tellings)
+        snapshot = altered(snapshot, tellings=(await app.runs.look(snapshot.run.id)).tellings)
     return snapshot

@@ -2,10 +2,10 @@
 
 import ipaddress
 import socket
-from dataclasses import dataclass
 from typing import Final
 
 from mcp.server.transport_security import TransportSecuritySettings
+from msgspec import Struct
 
 from procedo.config.serving import ServingSettings
 from procedo.errors import BadArgument, Refused
@@ -55,8 +55,7 @@ def _taken(host: str, port: int, error: OSError) -> BadArgument:
     return BadArgument("cannot_listen", message, "Choose another --port, or 0 for a free one.")
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(Struct, frozen=True):
     """`origin` is where people reach the server, `origins` everything under which it answers.
 
     `callers` are the pages whose scripts may call the MCP endpoint: our own, and those that the settings name.

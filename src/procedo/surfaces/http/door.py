@@ -5,17 +5,18 @@ that the client puts to its user; that counts only with a token of a person who 
 """
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.mcpserver import Context
+from msgspec import Struct
 from starlette.requests import Request
 
 from procedo.access.permitted import Permitted
 from procedo.access.reached import reached
 from procedo.config.settings import Settings
 from procedo.core.access import Access, Role
+from procedo.core.altered import altered
 from procedo.core.principal import Principal, PrincipalKind, Source
 from procedo.errors import Refused
 from procedo.inbox_address import InboxAddress
@@ -53,8 +54,7 @@ class BoundApp(Protocol):
         """The verbs for one caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """The application as one caller may use it."""
 
     settings: Settings
@@ -64,8 +64,7 @@ class Seen:
     stopping: asyncio.Event
 
 
-@dataclass(frozen=True, slots=True)
-class HttpDoor:
+class HttpDoor(Struct, frozen=True):
     """See `procedo.surfaces.mcp.callers.Door`. `anonymous` lets in whoever has no token; `route` is told to people."""
 
     app: BoundApp
@@ -107,4 +106,4 @@ class HttpDoor:
 
 
 def _model(access: Access) -> Principal:
-    return replace(access.principal, kind=PrincipalKind.AGENT)
+    return altered(access.principal, kind=PrincipalKind.AGENT)

@@ -4,11 +4,11 @@ Behind the front every request is counted. When the server is to stop, new ones 
 whole, and streams on which only news would come, are cut off; the others have a while to be answered.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
 from mcp.types import INTERNAL_ERROR
+from msgspec import Struct, field
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,8 +19,7 @@ _AGAIN_S: Final = 1
 _BODILESS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
+class _Request(Struct, eq=False):
     """A request at work. `whole` once its body has come, `begun` once its answer began, `stream` where none ends."""
 
     whole: bool

@@ -6,11 +6,11 @@ always as a JSON-RPC error, or as OAuth has it where a token is the matter.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.types import INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,8 +26,7 @@ _NEWEST: Final = MODERN_PROTOCOL_VERSIONS[-1]
 _OLDEST_WAY: Final = f"begin with initialize and send the Mcp-Session-Id of its answer, or speak revision {_NEWEST}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """A request as far as its refusal needs it."""
 
     method: str

@@ -4,11 +4,11 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import jwt
+from msgspec import Struct
 
 from procedo.config.serving import OAuthSettings
 from procedo.core.access import Access, roles
@@ -35,8 +35,7 @@ _CLAIM: Final = "procedo"
 JwksSource = Callable[[], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Bearer:
+class Bearer(Struct, frozen=True):
     """A token that was verified: who holds it, through which client, until when (epoch seconds), and what it opens."""
 
     client: str

@@ -12,12 +12,12 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol, TypeVar
 
 import uvicorn
 from mcp.server.auth.settings import AuthSettings
+from msgspec import Struct
 from pydantic import AnyHttpUrl
 from starlette.types import ASGIApp
 
@@ -71,8 +71,7 @@ class HttpApp(ConsoleApp, BoundApp, Whole, Protocol):
 A = TypeVar("A", bound=ConsoleApp)
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """The person who started the server: their account, and how lines are put before them."""
 
     operator: str

@@ -5,12 +5,13 @@ presentation: an answer to an older one does not count. What the model proposes 
 """
 
 import json
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import Context, Elicit, Resolve
+from msgspec import Struct
 from pydantic import BaseModel, Field, create_model
 
+from procedo.core.altered import altered
 from procedo.core.approval import answers, objection
 from procedo.core.frames import plain
 from procedo.core.model import Json, Step
@@ -67,8 +68,7 @@ class CallAnswer(AmendingAnswer):
     for_session: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(Struct, frozen=True):
     """The gate as it was read for this round, with its run and the door of the call."""
 
     gate: Gate
@@ -91,8 +91,7 @@ class Looked:
         return answers(self.gate, editable=self.step.edit is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class NotAsked:
+class NotAsked(Struct, frozen=True):
     """Why nobody was asked."""
 
     reason: str
@@ -139,7 +138,7 @@ def unanswered(looked: Looked, what: str) -> tuple[Surface, str]:
         f"{what} at gate {looked.gate.code}: nothing was decided. A person decides in {route}, "
         "and you do not ask again here unless the person says so."
     )
-    return replace(looked.surface, can_ask=False), note
+    return altered(looked.surface, can_ask=False), note
 
 
 def _answered(gate: Gate) -> str:

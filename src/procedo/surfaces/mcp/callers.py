@@ -1,13 +1,14 @@
 """Who calls, and what can be done at that door. Taken from the connection, never from an argument."""
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import ClientCapabilities
+from msgspec import Struct
 
 from procedo.config.settings import Settings
+from procedo.core.altered import altered
 from procedo.core.state import Principal, PrincipalKind, Source
 from procedo.inbox_address import InboxAddress
 from procedo.ports import Store
@@ -82,8 +83,7 @@ class Door(Protocol):
         """True for people who operate: they alone read what agents said and did in their sessions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(Struct, frozen=True):
     """The door of a host that started this process: it sees everything that the account sees."""
 
     app: Engine
@@ -140,4 +140,4 @@ def caller(ctx: Context) -> Surface:
 
 def person(surface: Surface) -> Surface:
     """The same door with the person who answered a question there."""
-    return replace(surface, principal=replace(surface.principal, kind=PrincipalKind.HUMAN))
+    return altered(surface, principal=altered(surface.principal, kind=PrincipalKind.HUMAN))

@@ -5,7 +5,6 @@ answer depends on the door. What is not ours goes on to the SDK's own handlers.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from mcp.types import (
     UnsubscribeRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from msgspec import Struct
 
 from procedo.errors import NotFound, ProcedoError
 from procedo.surfaces import links
@@ -47,8 +47,7 @@ Behind = Callable[[Raw, Any], Awaitable[Any]]
 """The SDK's own handler of the same request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """What handlers stand beside: the server they are part of, and who tells its subscribers."""
 
     server: MCPServer[Door]

@@ -7,12 +7,12 @@ pipe, an agent's token and a caller without token do not get them; the final out
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from mcp.server.mcpserver import Context
 from mcp.shared.uri_template import UriTemplate
 from mcp.types import Resource, ResourceTemplate, TextResourceContents
+from msgspec import Struct
 
 from procedo.errors import BadArgument, NotFound, Refused
 from procedo.sopfile.library import Entry
@@ -35,8 +35,7 @@ Parts: TypeAlias = list[tuple[str, str]]
 """Contents as pairs of MIME type and text; the first is the one that a simple client shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A call for one resource, with what its address names."""
 
     ctx: Context
@@ -135,8 +134,7 @@ async def _transcript(asked: _Asked) -> Parts:
     return [_json(parts.transcript_view(transcript, asked.address, wanted))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """A kind of resource: its addresses, how it is advertised, and how it is read."""
 
     template: str

@@ -12,8 +12,9 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from procedo.telemetry.lines import SERVER_STARTED
 from procedo.telemetry.logbook import say
@@ -31,8 +32,7 @@ _PARENT_EVERY_S: Final = 2.0
 _HANGUP: Final = 1
 
 
-@dataclass(slots=True)
-class _Stop:
+class _Stop(Struct):
     """Whether and why the process ends. `number` is the signal, 0 while there was none."""
 
     number: int = 0

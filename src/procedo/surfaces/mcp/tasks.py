@@ -5,7 +5,6 @@ speaks an older revision, sees no difference.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -14,6 +13,7 @@ from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
 from mcp.shared.exceptions import MCPError
 from mcp.types import HEADER_MISMATCH, INVALID_PARAMS, CallToolRequestParams, RequestParams
+from msgspec import Struct
 from pydantic import Field
 
 from procedo.core.model import Json
@@ -27,8 +27,7 @@ _REVISIONS: Final = frozenset({"2026-07-28"})
 _NAME_HEADER: Final = "mcp-name"
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A task at one moment. `requests` are questions by key, `result` that of the call, `error` one of the protocol."""
 
     id: str

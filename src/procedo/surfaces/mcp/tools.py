@@ -1,13 +1,13 @@
 """The eight tools. Each answers with one view, as structure and as text that says the same."""
 
 import json
-from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from mcp.server.mcpserver import Context, ElicitationResult, Resolve
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
+from procedo.core.altered import altered
 from procedo.core.model import Json, Sop
 from procedo.core.state import Verdict
 from procedo.errors import BadArgument, NotFound, Refused
@@ -200,7 +200,7 @@ async def sop_status(
         message = f"Run {run_id} is a run of {snapshot.run.sop!r}, not of {sop!r}."
         raise NotFound("unknown_run", message, "Leave sop out when you name a run.")
     snapshot = await app.runs.accounted(await settled(ctx, snapshot, surface, wait_s))
-    return run_reply(replace(snapshot, replayed=False), surface, working=False)
+    return run_reply(altered(snapshot, replayed=False), surface, working=False)
 
 
 async def sop_cancel(

@@ -5,12 +5,12 @@ The work is done elsewhere and is committed elsewhere. A call that is dropped en
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
 from mcp.server.mcpserver import Context
 
 from procedo.core import messages as m
+from procedo.core.altered import altered
 from procedo.runs import Snapshot, Surface
 from procedo.surfaces.mcp.callers import engine
 from procedo.surfaces.text import line
@@ -62,4 +62,4 @@ async def settled(ctx: Context, snapshot: Snapshot, surface: Surface, wait_s: fl
         for task in (waiting, stopping):
             task.cancel()
         await asyncio.wait({waiting, stopping})
-    return replace(later, replayed=snapshot.replayed, coalesced=snapshot.coalesced)
+    return altered(later, replayed=snapshot.replayed, coalesced=snapshot.coalesced)

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.access import Role
 from procedo.core.approval import answers, objection
@@ -39,8 +40,7 @@ _DANGER: Final = frozenset({Verdict.DENY, Verdict.FAIL})
 _MAIN: Final = frozenset({Verdict.APPROVE, Verdict.AMEND})
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One button: what is sent, what stands on it, what follows, and how it looks (main, danger, plain)."""
 
     verdict: str
@@ -49,8 +49,7 @@ class Choice:
     look: str
 
 
-@dataclass(frozen=True, slots=True)
-class Amendable:
+class Amendable(Struct, frozen=True):
     """The one field that may be changed. `text` fills the form; it is empty for what is not shown in full."""
 
     field: str

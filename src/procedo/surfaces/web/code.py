@@ -9,9 +9,10 @@ account anyway.
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["LIFETIME", "TerminalCode"]
 
@@ -23,8 +24,7 @@ _PAUSE: Final = timedelta(seconds=10)
 """The shortest time between two codes: asking for them must not flood the terminal."""
 
 
-@dataclass(slots=True)
-class _Live:
+class _Live(Struct):
     code: str
     until: datetime
     guesses: int = 0

@@ -2,8 +2,9 @@
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.surfaces.web.words import blocks
@@ -15,8 +16,7 @@ _LONGEST: Final = 2_000
 """Comparing takes time that grows with the square of the lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line: `kind` is added, removed, same or gap."""
 
     kind: str

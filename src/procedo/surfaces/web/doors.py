@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -25,8 +25,7 @@ _SMALL: Final = 8_192
 _OUR_PAGES: Final = re.compile(r"/(?:inbox|runs|catalogue)(?:/\w[\w.~%-]*)*(?:\?[\w.~%&=+-]*)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
+class Cookie(Struct, frozen=True):
     """The session's cookie. Browsers do not tell ports apart, so its name does; `secure` when people come by https."""
 
     name: str

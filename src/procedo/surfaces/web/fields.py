@@ -6,10 +6,12 @@ it, and a rule that a field does not tell in words is shown as it was declared: 
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote
 
+from msgspec import Struct
+
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.jsonschemas import rules_in_words
 
@@ -36,8 +38,7 @@ _WIDENING: Final = frozenset(
 _SCALARS: Final = ("string", "integer", "number", "boolean")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """A field: its key in the object around it, how it is named, and what may be put into it.
 
     `rules` are in words; `rest` holds the keywords of the schema that neither the field nor its rules tell.
@@ -58,53 +59,46 @@ class Field:
         return isinstance(self.schema, dict) and "default" in self.schema
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Field):
+class Text(Field, frozen=True, kw_only=True):
     """A text. `rows` 0 is one line that cannot be broken; 1 grows with its content."""
 
     format: str = ""
     rows: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Field):
+class Number(Field, frozen=True, kw_only=True):
     """A number."""
 
     integer: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Field):
+class Choice(Field, frozen=True, kw_only=True):
     """One of several values."""
 
     options: tuple[Json, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lines(Field):
+class Lines(Field, frozen=True, kw_only=True):
     """A list with one entry on each line. `item` is the JSON type of its entries, one of the scalars."""
 
     item: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group(Field):
+class Group(Field, frozen=True, kw_only=True):
     """An object. `others` when properties may be given besides the fields."""
 
     fields: tuple[Field, ...]
     others: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(Field):
+class Rows(Field, frozen=True, kw_only=True):
     """A list of objects. At least `fewest` are asked for."""
 
     item: Group
     fewest: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raw(Field):
+class Raw(Field, frozen=True, kw_only=True):
     """Any JSON."""
 
 
@@ -152,7 +146,7 @@ class _Drawing:
             return _raw(key, schema, required=required)
         plain, nullable = _without_null(seen, self._resolved)
         field = self._suited(key, plain, required=required, depth=depth)
-        return _raw(key, schema, required=required) if field is None else replace(field, nullable=nullable)
+        return _raw(key, schema, required=required) if field is None else altered(field, nullable=nullable)
 
     def _resolved(self, schema: Json) -> Json:
         """A schema in place of a reference to it; the reference itself when it cannot simply be replaced."""
@@ -224,8 +218,7 @@ class _Drawing:
         return Group(fields=tuple(field for field in found if field is not None), others=others, **told)
 
 
-@dataclass(frozen=True, slots=True)
-class _About:
+class _About(Struct, frozen=True):
     """What every field tells of its schema."""
 
     key: str

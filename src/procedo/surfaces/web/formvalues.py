@@ -9,9 +9,10 @@ instead of a field, `n/items` the number of rows, `o/address` further properties
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from procedo.core.model import Json
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text
@@ -27,8 +28,7 @@ _INTEGER: Final = re.compile(r"[+-]?\d+")
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """What a form says: the value, what could not be read by its place, and the names that were looked at.
 
     `touched` when anything was put into the fields at all.

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.surfaces.web.fields import Choice, Field, Group, Lines, Number, Raw, Rows, Text
@@ -20,8 +21,7 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INPUT_MODES: Final[Mapping[str, str]] = {"email": "email", "idn-email": "email", "uri": "url", "iri": "url"}
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One of several values: what is sent, what is read, and whether it is the chosen one."""
 
     value: str
@@ -29,8 +29,7 @@ class Option:
     chosen: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """One field of the page.
 
     `kind` is line, date, area, code, buttons, list, group, rows or row. `id` is unique on the page, and `at` the place

@@ -1,10 +1,10 @@
 """What every group of pages works with: the application, who visits, how refusals are told, and live updates."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -80,8 +80,7 @@ class ConsoleApp(Protocol):
         """Where the inbox is found, for those who are told about gates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """Given to each group of pages, which makes its routes with it."""
 
     app: ConsoleApp

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from procedo.core.state import Gate, GateKind, Verdict
 from procedo.ports import OpenGate
@@ -34,8 +35,7 @@ KINDS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Struct, frozen=True):
     """One line of a run's history."""
 
     when: When

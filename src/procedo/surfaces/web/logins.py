@@ -9,9 +9,10 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.access.tokens import PREFIX, Tokens, secret_digest
 from procedo.core.access import EVERYTHING, Access, Login, Token
@@ -26,16 +27,14 @@ LIFETIME: Final = timedelta(hours=12)
 _BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A new session: the secret for the cookie, and how long it lasts in seconds."""
 
     secret: str
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
+class Visitor(Struct, frozen=True):
     """Somebody who is logged in, and the token that each of their forms has to carry."""
 
     access: Access

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from procedo.config.settings import Settings
 from procedo.core.approval import Policy, deciders
@@ -32,8 +32,7 @@ _ADMISSION: Final[Mapping[Admission, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Struct, frozen=True):
     """A line of a definition; `meant` is the one that the problem points at."""
 
     number: int
@@ -41,8 +40,7 @@ class SourceLine:
     meant: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemView:
+class ProblemView(Struct, frozen=True):
     """A problem as it is told, with the lines around it."""
 
     place: str

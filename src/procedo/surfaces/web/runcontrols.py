@@ -1,8 +1,9 @@
 """What a person may do to a run as a whole: cancel, pause, resume, retry a step. Each is confirmed on a page."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core import messages as m
 from procedo.core.access import Role
@@ -18,8 +19,7 @@ __all__ = ["Control", "control", "controls", "perform", "taken"]
 _LONGEST_REASON: Final = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """One thing that may be done now. `verb` is the last part of its address, `step` what a retry is about.
 
     `asks` is the label of the reason, which `must` be given or may; empty: none is taken.

@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
+from procedo.core.altered import altered
 from procedo.core.state import Status
 from procedo.errors import BadArgument
 from procedo.ports import Filter, Summary
@@ -27,8 +29,7 @@ _LIVE: Final[Mapping[str, bool]] = {"live": True, "ended": False}
 _LONGEST: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """What was asked for. Empty texts ask for everything; `page` counts from 1."""
 
     words: str = ""
@@ -54,7 +55,7 @@ class Query:
     @property
     def narrowed(self) -> bool:
         """True when it asks for less than everything."""
-        return replace(self, page=1) != Query()
+        return altered(self, page=1) != Query()
 
     @property
     def searching(self) -> bool:
@@ -82,15 +83,14 @@ class Query:
 
     def address(self, **changed: Any) -> str:
         """The address of the list for this query with something changed."""
-        other = replace(self, **{"page": 1, **changed})
+        other = altered(self, **{"page": 1, **changed})
         names = ("words", "sop", "status", "key", "who")
         fields = {name: getattr(other, name) for name in names if getattr(other, name)}
         fields |= {"page": str(other.page)} if other.page > 1 else {}
         return f"/runs?{urlencode(fields)}" if fields else "/runs"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """One page of runs; `more` when there is another one, `cut` when a search ended before the oldest run."""
 
     runs: tuple[Summary, ...]

@@ -1,7 +1,6 @@
 """Runs: the list, one run, what may be done to it, its values and its sessions. No GET changes anything."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from starlette.requests import Request
@@ -9,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from procedo.core.access import Role
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.core.state import Status
 from procedo.errors import BadArgument, InvalidSop, NotFound, Refused
@@ -134,7 +134,7 @@ class _RunPages:
                 return None
             spent = (await runs.accounted(await runs.look(run_id))).sessions
             # Looked at once more at the end: what moves it after that is news to the stream.
-            return run_version(replace(await runs.look(run_id), sessions=spent))
+            return run_version(altered(await runs.look(run_id), sessions=spent))
 
         await version()  # a run that does not exist is told before the stream begins
         return self._frame.streams.stream(version, visitor.access.principal.identity)

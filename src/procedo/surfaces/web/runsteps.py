@@ -1,9 +1,10 @@
 """The steps of a run as its page shows them: each attempt, what it gave, what it cost."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 from procedo.core.session import SessionRow
@@ -28,8 +29,7 @@ _PERFORMERS: Final[Mapping[Performer, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """A value as it stands in the page; `left_off` characters of it are not there."""
 
     blocks: tuple[Block, ...]
@@ -52,8 +52,7 @@ def preview(value: Json) -> Preview:
     return Preview(tuple(kept), left)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One execution of a step."""
 
     id: str

@@ -1,7 +1,8 @@
 """How a run stands now, in words for the page."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from procedo.core import messages as m
 from procedo.core.model import Json
@@ -13,8 +14,7 @@ from procedo.surfaces.web.words import actor, blocks, shown
 __all__ = ["Now", "standing", "status_words"]
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(Struct, frozen=True):
     """One thing that is the case; `gate` is the id of a gate that waits."""
 
     text: str

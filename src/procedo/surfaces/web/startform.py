@@ -8,10 +8,10 @@ that sending it twice starts one run.
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -45,8 +45,7 @@ _HINTS: Final[Mapping[str, str]] = {
 """What to do, where the general hint speaks of other doors."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Trouble:
+class _Trouble(Struct, frozen=True):
     """Why no run was started: by the place of a field, and what no field stands for."""
 
     status: int = 200

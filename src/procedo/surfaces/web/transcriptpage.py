@@ -1,9 +1,10 @@
 """A session's transcript for people: what was said, what was called, who allowed it, what it cost."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from procedo.core.session import CallRow, Outcome, Transcript
 from procedo.surfaces.redaction import masked, masked_text
@@ -15,8 +16,7 @@ __all__ = ["Entry", "transcript_page"]
 _LONGEST: Final = 8_000
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing in a session. `kind` is said, told or called; `left_off` characters of its text are not shown.
 
     `amiss` when a call was refused, failed or broken off.

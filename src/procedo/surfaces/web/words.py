@@ -4,9 +4,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.display import TREACHEROUS
 from procedo.core.model import Json
@@ -52,8 +53,7 @@ def written(value: Json) -> str:
     return shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2))
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A part of a value: a name (empty for the whole), and its text. `code` is JSON and not prose."""
 
     name: str
@@ -75,8 +75,7 @@ def cut(text: str, limit: int) -> tuple[str, int]:
     return (text, 0) if len(text) <= limit else (text[:limit], len(text) - limit)
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Struct, frozen=True):
     """A moment: for machines, for the eye, and how far away it is."""
 
     iso: str

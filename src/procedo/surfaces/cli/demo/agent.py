@@ -6,9 +6,10 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -18,8 +19,7 @@ __all__ = ["Agent", "Answer", "connected"]
 _CALL_LIMIT_S = 90.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a tool answered: the run view, the text, and whether it was a refusal."""
 
     view: Any
@@ -32,8 +32,7 @@ class Answer:
         return next((action for action in actions if action["action"] == kind), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """A connection to a server process of its own."""
 
     client: "Client"

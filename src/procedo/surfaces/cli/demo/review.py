@@ -3,9 +3,10 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from procedo.surfaces.cli.demo.agent import Agent, Answer
 from procedo.surfaces.cli.demo.archive import FILED, LOOKING
@@ -41,8 +42,7 @@ async def _until(seen: Callable[[], bool]) -> bool:
     return True
 
 
-@dataclass(slots=True)
-class Review:
+class Review(Struct):
     """Step 3 of the procedure. `ask` lets the person answer at a gate; None where there is no terminal for one."""
 
     stage: Stage

@@ -2,7 +2,8 @@
 
 import textwrap
 import time
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from procedo.errors import ProcedoError
 from procedo.surfaces.cli.output import Output
@@ -20,8 +21,7 @@ class DemoFailed(ProcedoError):
         super().__init__("demo_failed", f"The demonstration stopped: expected that {what}.", f"Instead: {found}")
 
 
-@dataclass(slots=True)
-class Stage:
+class Stage(Struct):
     """Speaks the parts. `pace` is the pause after each line in seconds, 0 for none."""
 
     out: Output

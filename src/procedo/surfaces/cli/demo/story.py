@@ -6,9 +6,10 @@ import os
 import subprocess  # the demonstration runs the same commands that a person would
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
+
+from msgspec import Struct
 
 from procedo.surfaces.cli.demo import typist
 from procedo.surfaces.cli.demo.agent import Agent, Answer, connected
@@ -29,8 +30,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-@dataclass(slots=True)
-class Story:
+class Story(Struct):
     """One performance in one workspace."""
 
     stage: Stage

@@ -1,8 +1,10 @@
 """What was found about one thing, and how it is mended."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from procedo.errors import InvalidConfig, ProcedoError
 
@@ -13,8 +15,7 @@ WARNING: Final = "warning"
 PROBLEM: Final = "problem"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at."""
 
     about: str

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from procedo.causes import causes
+from procedo.core.altered import altered
 from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Finding
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def agents_server(
     from procedo.agents.servers.link import Unreachable, schema_of
 
     server = binding(table)
-    server = replace(server, connect_timeout_s=min(server.connect_timeout_s, _LONGEST_S))
+    server = altered(server, connect_timeout_s=min(server.connect_timeout_s, _LONGEST_S))
     try:
         listed = await _unwrapped(server, environ, settings.root)
     except Unreachable as error:

@@ -6,10 +6,11 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.examination.finding import OK, PROBLEM, WARNING, Finding
@@ -40,8 +41,7 @@ _FAR: Final = frozenset(
 """File systems over a network, on which several processes and a log beside the file are not safe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What an open store holds: the findings, and the pins of live sessions by server and tool."""
 
     findings: Sequence[Finding] = ()

@@ -2,10 +2,12 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec import Struct
+
+from procedo.core.altered import altered
 from procedo.errors import InvalidConfig, Refused
 from procedo.surfaces.cli.installation import jsonedit, jsonscan, tomledit
 from procedo.surfaces.cli.installation.entry import Started, Wanted, started
@@ -19,8 +21,7 @@ Kind: TypeAlias = Literal["added", "updated", "none", "removed"]
 _LEFT_ALONE: Final = "Mend that place, or take the file away; nothing was changed."
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A change that may be made: the text before and after. `by_hand` names what people had put into our entry."""
 
     kind: Kind
@@ -89,7 +90,7 @@ def added(file: HostFile, host: Host, name: str, wanted: Wanted) -> Change:
         if known is None and host.form is not Form.TOML:
             text = _put(text, host, (host.key, name), wanted.value(host))
         else:
-            wanted = replace(wanted, more=known[1].more) if known else wanted
+            wanted = altered(wanted, more=known[1].more) if known else wanted
             for way, value in wanted.leaves(host):
                 text = _put(text, host, (host.key, name, *way), value)
     except Malformed as error:

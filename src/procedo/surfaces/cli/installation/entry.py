@@ -3,10 +3,11 @@
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from procedo.surfaces.cli.installation.hosts import Host
 
@@ -19,8 +20,7 @@ _PROGRAM: Final = re.compile(r"procedo(\.exe)?", re.IGNORECASE)
 _RUNNERS: Final = re.compile(r"(uv|uvx|pipx)(\.exe)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The entry that is to stand there: the interpreter, the workspace, and variables, all of it absolute."""
 
     interpreter: str
@@ -49,8 +49,7 @@ class Wanted:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """How an entry starts procedo. `workspace` None: it is not named; `more` are the other arguments of `serve`."""
 
     command: str

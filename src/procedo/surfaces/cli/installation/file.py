@@ -5,10 +5,11 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
+
+from msgspec import Struct
 
 from procedo.errors import Conflict, InvalidConfig, Refused
 
@@ -20,8 +21,7 @@ _PRIVATE: Final = 0o600
 """What a new file may be: hosts keep credentials beside their servers."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostFile:
+class HostFile(Struct, frozen=True):
     """A file as it was read. `path` is the file itself, links followed; `data` None: there is none yet."""
 
     path: Path

@@ -6,11 +6,12 @@ variable of the environment names. The first place whose variable is set counts.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["HOSTS", "Form", "Host", "Scope", "Surroundings", "host_file", "host_folders"]
 
@@ -31,8 +32,7 @@ class Scope(StrEnum):
     PROJECT = "project"
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """One host. `user` has its places for each platform (values of `sys.platform`, "" for all others).
 
     `key` is the table of servers in the file; `typed` entries say that they are reached over stdio.
@@ -173,8 +173,7 @@ _ALL: Final = (
 HOSTS: Final[Mapping[str, Host]] = MappingProxyType({host.name: host for host in _ALL})
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """The machine, as far as it decides where files lie. `platform` is a value of `sys.platform`."""
 
     environ: Mapping[str, str]

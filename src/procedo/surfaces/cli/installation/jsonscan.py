@@ -6,8 +6,9 @@ It checks as strictly as the form demands. Duplicate keys are found where somebo
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
+
+from msgspec import Struct
 
 from procedo.surfaces.cli.installation.hosts import Form
 from procedo.surfaces.cli.installation.malformed import Malformed, place
@@ -23,8 +24,7 @@ _STRING_OR_LAST_COMMA: Final = re.compile(rf"({_STRING.pattern})|,(?=[ \t\r\n]*[
 _CLOSING: Final = {"{": "}", "[": "]"}
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One member of an object: where its key begins, where its value lies, and the comma behind it, if any."""
 
     key: str
@@ -34,8 +34,7 @@ class Member:
     comma: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """An object: its opening brace, its closing one, and its members in order."""
 
     start: int

@@ -2,9 +2,10 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from procedo.errors import ProcedoError
 from procedo.surfaces.cli.installation.change import servers_in
@@ -15,8 +16,7 @@ from procedo.surfaces.cli.installation.hosts import HOSTS, Host, Scope, Surround
 __all__ = ["Entry", "Seen", "survey"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One of our entries: where it stands, how, and why. `how` None: its file could not be read."""
 
     scope: Scope
@@ -39,8 +39,7 @@ class Entry:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """One host, whether it is on this machine, and our entries in it."""
 
     host: Host

@@ -1,9 +1,10 @@
 """What each error code means, for the reference. A test compares this table with the errors that the code raises."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.errors import (
     BadArgument,
@@ -33,8 +34,7 @@ KINDS: Final[Mapping[type[ProcedoError], str]] = MappingProxyType(
 """The kinds of errors, and what each says."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCode:
+class ErrorCode(Struct, frozen=True):
     """A code: what it is about, the kinds of errors that carry it, and what it means."""
 
     about: str

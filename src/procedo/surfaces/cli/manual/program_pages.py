@@ -2,8 +2,9 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import fields
 from textwrap import dedent
+
+from msgspec.structs import fields
 
 from procedo.core.events import EVENTS
 from procedo.errors import ProcedoError

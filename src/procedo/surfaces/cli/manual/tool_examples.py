@@ -4,9 +4,10 @@ The procedure is the refund of the README. Ids and codes are invented.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from procedo.core.model import Json
 
@@ -16,8 +17,7 @@ RUN: Final = "run-7k3"
 CODE: Final = "K7QF2M"
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A call, and keys of its answer with their values; lists are shown with their first element."""
 
     arguments: dict[str, Json]

@@ -7,10 +7,12 @@ changed in the meantime is not decided by it.
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from procedo.core.altered import altered
 from procedo.core.model import Json
 from procedo.core.state import Gate, GateKind, Verdict
 from procedo.errors import BadArgument, Refused
@@ -88,8 +90,7 @@ def presentation(found: "OpenGate", snapshot: "Snapshot", now: datetime) -> str:
     return "\n".join([*lines, *(f"  | {text}" for text in content.split("\n"))])
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a person answers, and whether alone against the policy."""
 
     verdict: Verdict
@@ -145,7 +146,7 @@ async def _record(call: Call, found: "OpenGate", answer: Answer) -> "Snapshot":
             if error.code == "not_authorised" and _may_break_glass(app.settings, surface):
                 error.hint += " You may decide alone in an emergency: --break-glass with --comment."
             raise
-        return replace(await follow(call, app, snapshot), note=snapshot.note)
+        return altered(await follow(call, app, snapshot), note=snapshot.note)
 
 
 def _may_break_glass(settings: "Settings", surface: "Surface") -> bool:

@@ -19,10 +19,10 @@ of a step that would act outside is taken for its result.
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from procedo.core.altered import altered
 from procedo.errors import InvalidSop, NotFound
 from procedo.surfaces.cli.call import Call
 from procedo.surfaces.cli.library import chosen
@@ -62,7 +62,7 @@ def _scripts(call: Call, entry: "Entry") -> list[Path]:
 async def _rehearse(settings: "Settings", entry: "Entry", scripts: Sequence[Path]) -> list[dict[str, Any]]:
     from procedo.rehearsal import play, read_script
 
-    stage = replace(settings, sops_dir=entry.folder.parent)
+    stage = altered(settings, sops_dir=entry.folder.parent)
     results: list[dict[str, Any]] = []
     for script in scripts:
         for case in read_script(script):
