@@ -154,7 +154,8 @@ def assemble(settings: Settings, store: Store, clock: Clock, ids: Ids, telemetry
     """Put an application together over an open store; it runs no worker."""
     store = telemetry.store(store)
     capabilities = built_in(settings.capabilities, os.environ)
-    library = Library(settings.sops_dir, lambda: surroundings(settings, capabilities))
+    around = surroundings(settings, capabilities)
+    library = Library(settings.sops_dir, lambda: around)
     carrier = Embedded(store, clock, lease_s=settings.lease_s)
     transitions = Transitions(settings, carrier, clock.now, compile_definition)
     state_files = StateFiles(settings.data_dir / "state", store, decode_event, check_definition)

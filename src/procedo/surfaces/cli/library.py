@@ -23,7 +23,8 @@ def library_in(settings: "Settings", folder: Path, call: Call) -> "Library":
     from procedo.sopfile.library import Library
 
     capabilities = built_in(settings.capabilities, call.environ)
-    return reached(Library(folder, lambda: surroundings(settings, capabilities)), call.access.reach)
+    around = surroundings(settings, capabilities)
+    return reached(Library(folder, lambda: around), call.access.reach)
 
 
 def opened(call: Call) -> "tuple[Library, Settings]":
