@@ -138,7 +138,7 @@ async def test_a_short_code_finds_ones_own_gate_only(app: App) -> None:
 
 async def test_a_sub_run_belongs_to_whom_its_parent_belongs_to(app: App) -> None:
     parent = await app.runs_of(IDA).start("parent", None, at(IDA))
-    waiting = await app.runs_of(IDA).wait(parent.run.id, at(IDA), 20.0)
+    waiting = await app.runs_of(IDA).wait(parent.run.id, at(IDA), 240.0)
     (child,) = waiting.children
     assert (await app.runs_of(IDA).look(child.run.id)).run.parent is not None
     with pytest.raises(NotFound):

@@ -136,7 +136,7 @@ async def test_few_runs_within_the_limits_are_found_behind_many_that_are_not(app
 
 async def test_a_sub_run_of_what_does_not_exist_does_not_exist(app: App) -> None:
     outer = await app.runs.start("outer", None, AT)
-    outer = await app.runs.wait(outer.run.id, AT, 30.0)
+    outer = await app.runs.wait(outer.run.id, AT, 240.0)
     (child,) = outer.children
     assert child.run.sop == "plain"
     with pytest.raises(NotFound):
@@ -146,7 +146,7 @@ async def test_a_sub_run_of_what_does_not_exist_does_not_exist(app: App) -> None
 
 async def test_a_sub_run_beyond_the_limits_is_left_out_of_its_parent(app: App) -> None:
     outer = await app.runs.start("outer", None, AT)
-    outer = await app.runs.wait(outer.run.id, AT, 30.0)
+    outer = await app.runs.wait(outer.run.id, AT, 240.0)
     assert len(outer.children) == 1
     seen = await limited(app, (Reach(sops=("outer",)),)).look(outer.run.id)
     assert (seen.run.id, seen.children) == (outer.run.id, ())
@@ -157,7 +157,7 @@ async def test_a_procedure_whose_sub_procedures_are_beyond_the_limits_is_not_sta
         await limited(app, (Reach(sops=("outer",)),)).start("outer", None, AT)
     assert "Step 1 runs the procedure 'plain', which this caller does not reach" in str(refusal.value)
     started = await limited(app, (Reach(sops=("outer", "plain")),)).start("outer", None, AT)
-    (child,) = (await app.runs.wait(started.run.id, AT, 30.0)).children
+    (child,) = (await app.runs.wait(started.run.id, AT, 240.0)).children
     assert child.run.reach == started.run.reach == (Reach(sops=("outer", "plain")),)
 
 
@@ -167,7 +167,7 @@ async def test_a_run_that_somebody_limited_took_over_starts_no_sub_procedure_bey
         (app.library.root / "outer" / name).write_text(text)
     run = (await app.runs.start("outer", None, AT)).run
     await limited(app, (Reach(sops=("outer",)),)).advance(run.id, "1.1", "completed", "x", AT)
-    failed = (await app.runs.wait(run.id, AT, 30.0)).run
+    failed = (await app.runs.wait(run.id, AT, 240.0)).run
     assert failed.status is Status.FAILED
     assert failed.end is not None
     assert "'plain' is beyond the limits" in failed.end.reason
@@ -221,13 +221,13 @@ async def test_a_successor_keeps_the_limits_and_takes_those_of_whoever_retries(a
 
 async def test_what_a_limited_caller_gave_a_sub_run_narrows_the_run_above_when_it_comes_there(app: App) -> None:
     outer = (await app.runs.start("outer", None, AT)).run.id
-    (child,) = (await app.runs.wait(outer, AT, 30.0)).children
+    (child,) = (await app.runs.wait(outer, AT, 240.0)).children
     narrow = (Reach(sops=("outer", "plain"), agents=()),)
     await limited(app, narrow).advance(child.run.id, "1.1", "completed", 1, AT)
     assert (await app.runs.look(outer)).run.reach == ()
     await app.runs.advance(child.run.id, "2.1", "completed", 2, AT)
     await app.runs.advance(child.run.id, "3.1", "completed", 3, AT)
-    ended = (await app.runs.wait(outer, AT, 30.0)).run
+    ended = (await app.runs.wait(outer, AT, 240.0)).run
     assert (ended.status, ended.reach) == (Status.COMPLETED, narrow)
 
 
