@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from procedo.core.display import TREACHEROUS, spelled_out
+from procedo.core.characters import TREACHEROUS, plain, spelled_out
 from procedo.surfaces.text import capped, compact, framed, line, stamp
 
 
@@ -44,6 +44,20 @@ def test_a_line_is_one_line_without_terminal_escapes() -> None:
 
 def test_a_moment_is_told_in_utc() -> None:
     assert stamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=2)))) == "2026-01-02T01:04:05Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("plain, ü and 漢", "plain, ü and 漢"),
+        ("one\r\ntwo\tthree\u2028four\u2029five", "one\ntwo\tthree\nfour\nfive"),
+        ("\x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x7f\x9b", "red "),
+        ("pass\u00adword \u061c\u200e\u202efdp.exe\u2066\u200b\ufeff\U000e0041", "password fdp.exe"),
+        ("half \ud800", "half "),
+    ],
+)
+def test_a_model_is_told_nothing_that_a_reader_would_not_see(text: str, told: str) -> None:
+    assert plain(text) == told
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from procedo.agents.ports import Connections, Ledger, ToolDenied, ToolFailed
 from procedo.agents.questions import Question, Questions
 from procedo.agents.toolschema import compile_tool_schema
 from procedo.core.altered import altered
-from procedo.core.display import spelled_out
+from procedo.core.characters import spelled_out
 from procedo.core.model import Json
 from procedo.core.outputs import canonical, digest
 from procedo.core.session import CallRow, CallState, Outcome

@@ -6,7 +6,7 @@ whatever a file or a person wrote stands on one line or is cleaned.
 
 from collections.abc import Iterable
 
-from procedo.core.frames import plain
+from procedo.core.characters import plain
 from procedo.surfaces.shapes import (
     ActionView,
     AttentionView,

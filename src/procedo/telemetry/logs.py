@@ -16,7 +16,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Final
 
-from procedo.core.display import spelled_out
+from procedo.core.characters import spelled_out
 from procedo.credential_shapes import masked_text
 from procedo.errors import ProcedoError, StoreError
 from procedo.telemetry.lines import UNDELIVERED

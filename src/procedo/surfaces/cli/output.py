@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 from msgspec import Struct
 
-from procedo.core.display import TREACHEROUS, spelled_out
+from procedo.core.characters import TREACHEROUS, spelled_out
 from procedo.core.model import Json
 
 __all__ = ["Output", "ago", "brief", "compact", "duration", "pretty", "standard", "visible"]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, create_model
 
 from procedo.core.altered import altered
 from procedo.core.approval import answers, objection
-from procedo.core.frames import plain
+from procedo.core.characters import plain
 from procedo.core.model import Json, Step
 from procedo.core.state import Gate, GateKind, PrincipalKind, Verdict
 from procedo.errors import BadArgument, Refused

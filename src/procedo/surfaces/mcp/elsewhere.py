@@ -9,7 +9,7 @@ from typing import Any, Final
 from mcp.server.mcpserver import Context
 from mcp.types import ElicitRequest, ElicitRequestURLParams, ElicitResult, InputRequiredResult
 
-from procedo.core.frames import plain
+from procedo.core.characters import plain
 from procedo.core.state import Gate
 from procedo.errors import ProcedoError
 from procedo.surfaces.gates import may_decide, what_is_asked

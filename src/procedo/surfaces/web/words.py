@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from procedo.core.display import TREACHEROUS
+from procedo.core.characters import TREACHEROUS
 from procedo.core.model import Json
 
 __all__ = ["Block", "When", "actor", "blocks", "cut", "shown", "when", "written"]
