@@ -1,4 +1,7 @@
+import errno
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -6,6 +9,7 @@ from definitions import HEADER, surroundings
 
 from procedo.errors import InvalidSop, NotFound
 from procedo.sopfile import Library, compile_files
+from procedo.sopfile.folder import signature
 
 STEPS = "## Steps\n\n1. **A**\n"
 
@@ -16,6 +20,13 @@ def put(root: Path, name: str, steps: str | None = STEPS, header: str | None = N
     (folder / "SOP.toml").write_text(header or HEADER.replace("kiln-firing", name))
     if steps is not None:
         (folder / "SOP.md").write_text(steps)
+
+
+def age(root: Path) -> None:
+    """Give every file and folder a time that lies a while back: whatever changes from now on gets another."""
+    for path in root.rglob("*"):
+        status = path.stat()
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - 60_000_000_000))
 
 
 def touch(path: Path) -> None:
@@ -74,6 +85,7 @@ def test_warnings_do_not_break_a_procedure(tmp_path: Path) -> None:
 
 def test_changed_files_are_read_again_and_unchanged_ones_are_not(tmp_path: Path) -> None:
     put(tmp_path, "a")
+    age(tmp_path)
     library = Library(tmp_path, surroundings)
     first = library.entries()
     assert library.entries() is first
@@ -90,6 +102,108 @@ def test_changed_files_are_read_again_and_unchanged_ones_are_not(tmp_path: Path)
     (tmp_path / "b" / "SOP.toml").unlink()
     (tmp_path / "b" / "SOP.md").unlink()
     assert [entry.name for entry in library.entries()] == ["a"]
+
+
+def titles(library: Library, name: str) -> list[str]:
+    sop = library.get(name).sop
+    assert sop is not None
+    return [step.title for step in sop.steps]
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Other text in the same file, of the same size and with the same time of writing."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+
+
+def test_a_file_that_keeps_its_size_and_its_time_of_writing_is_read_again(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    age(tmp_path)
+    library = Library(tmp_path, surroundings)
+    assert titles(library, "a") == ["A"]
+    rewrite(tmp_path / "a" / "SOP.md", STEPS.replace("A", "B"))
+    assert titles(library, "a") == ["B"]
+
+
+def test_a_change_that_a_coarse_clock_gives_the_same_times_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a")
+    library = Library(tmp_path, surroundings)
+    shown = signature(tmp_path)
+    monkeypatch.setattr("procedo.sopfile.library.signature", lambda _root: shown)
+    assert titles(library, "a") == ["A"]
+    put(tmp_path, "a", STEPS.replace("A", "B"))
+    assert titles(library, "a") == ["B"]
+
+
+def circle(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(path.name)
+
+
+@pytest.mark.requirement("C34")
+def test_links_in_a_circle_harm_nothing_but_what_they_stand_for(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        put(tmp_path, name)
+    circle(tmp_path / "loop")
+    circle(tmp_path / "loop.sop.md")
+    circle(tmp_path / "a" / "notes")
+    circle(tmp_path / "b" / "SOP.md")
+    library = Library(tmp_path, surroundings)
+    assert [(entry.name, [problem.code for problem in entry.problems]) for entry in library.entries()] == [
+        ("a", []),
+        ("b", ["unreadable-file", "no-steps"]),
+        ("c", []),
+    ]
+    (tmp_path / "b" / "SOP.md").unlink()
+    put(tmp_path, "b")
+    assert library.get("b").problems == ()
+
+
+@pytest.mark.requirement("C34")
+@pytest.mark.parametrize("kept_out_of", ["b", "."])
+def test_a_folder_that_cannot_be_listed_is_told_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_out_of: str
+) -> None:
+    root = tmp_path / "sops"
+    for name in ("a", "b"):
+        put(root, name)
+    age(root)
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path == root / kept_out_of:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listed(path)
+
+    library = Library(root, surroundings)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", iterdir)
+        *others, shut = library.entries()
+    assert [entry.name for entry in others] == (["a"] if kept_out_of == "b" else [])
+    assert (shut.folder, shut.sop) == (root / kept_out_of, None)
+    name = shut.folder.name
+    assert [str(problem) for problem in shut.problems] == [
+        f"{shut.folder}/{name}:0: error[unreadable-file]: the folder {name} cannot be read: Permission denied"
+    ]
+    assert [entry.name for entry in library.entries() if entry.sop is not None] == ["a", "b"]
+
+
+def test_a_folder_that_goes_away_while_it_is_looked_at_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        put(tmp_path, name)
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path == tmp_path / "b":
+            shutil.rmtree(path)
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert [entry.name for entry in Library(tmp_path, surroundings).entries()] == ["a"]
 
 
 def test_a_change_of_the_surroundings_is_checked_again(tmp_path: Path) -> None:

@@ -11,22 +11,29 @@ from procedo.sopfile.agentsop import SUFFIX
 from procedo.sopfile.definition import HEADER_FILE, STEPS_FILE
 from procedo.sopfile.problems import Findings
 
-__all__ = ["LARGEST_FILE", "Found", "Signature", "find_procedures", "read_texts", "signature"]
+__all__ = ["LARGEST_FILE", "Found", "Signature", "find_procedures", "has_settled", "read_texts", "signature"]
 
 LARGEST_FILE: Final = 256 * 1024
 """How many bytes one file of a definition may have."""
 
-Signature: TypeAlias = tuple[tuple[str, int, int, int], ...]
+Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+
+_COARSEST_NS: Final = 2_000_000_000
+"""How far apart two changes may be that a file system gives the same time."""
 
 
 class Found(Struct, frozen=True):
-    """A procedure on disk: its folder, and the files that make it. `outside`: a link leaves the library."""
+    """A procedure on disk: its folder, and the files that make it. `outside`: a link leaves the library.
+
+    `unlisted`: why nobody can tell which files are in the folder.
+    """
 
     name: str
     folder: Path
     files: tuple[str, ...]
     others: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    unlisted: str = ""
 
 
 def find_procedures(root: Path) -> tuple[Found, ...]:
@@ -37,23 +44,31 @@ def find_procedures(root: Path) -> tuple[Found, ...]:
     """
     try:
         inside = sorted(root.iterdir())
+        home = root.resolve()
+        alone = [path.name for path in inside if path.name.endswith(SUFFIX) and path.is_file()]
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    home = root.resolve()
-    found: list[Found] = []
-    alone = [path.name for path in inside if path.name.endswith(SUFFIX) and path.is_file()]
-    found += [Found(name.removesuffix(SUFFIX), root, (name,), (), _outside(root, (name,), home)) for name in alone]
+    except OSError as error:
+        return (_unlisted(root, error),)
+    found = [Found(name.removesuffix(SUFFIX), root, (name,), (), _outside(root, (name,), home)) for name in alone]
     for folder in inside:
-        if folder.name[0] in "._" or not folder.is_dir():
+        try:
+            if folder.name[0] not in "._" and folder.is_dir():
+                found += _in_folder(folder, home)
+        except (FileNotFoundError, NotADirectoryError):  # it went away meanwhile
             continue
-        if not folder.resolve().is_relative_to(home):
-            found.append(Found(folder.name, folder, (), (), (folder.name,)))
-            continue
-        found += _in_folder(folder, home)
+        except OSError as error:
+            found.append(_unlisted(folder, error))
     return tuple(found)
 
 
+def _unlisted(folder: Path, error: OSError) -> Found:
+    return Found(folder.name, folder, (), unlisted=error.strerror or str(error))
+
+
 def _in_folder(folder: Path, home: Path) -> list[Found]:
+    if _leaves(folder, home):
+        return [Found(folder.name, folder, (), (), (folder.name,))]
     names = sorted(path.name for path in folder.iterdir() if path.is_file() or path.is_symlink())
     agent_sops = tuple(name for name in names if name.endswith(SUFFIX) and name != STEPS_FILE)
     mine = tuple(name for name in (HEADER_FILE, STEPS_FILE) if name in names)
@@ -67,7 +82,14 @@ def _in_folder(folder: Path, home: Path) -> list[Found]:
 
 
 def _outside(folder: Path, names: tuple[str, ...], home: Path) -> tuple[str, ...]:
-    return tuple(name for name in names if not (folder / name).resolve().is_relative_to(home))
+    return tuple(name for name in names if _leaves(folder / name, home))
+
+
+def _leaves(path: Path, home: Path) -> bool:
+    try:
+        return not path.resolve().is_relative_to(home)
+    except (OSError, RuntimeError):  # links in a circle lead nowhere: whoever reads the file is told
+        return False
 
 
 def read_texts(found: Found, findings: Findings) -> Mapping[str, str]:
@@ -78,6 +100,9 @@ def read_texts(found: Found, findings: Findings) -> Mapping[str, str]:
     for name in found.others:
         hint = "definitions stand in SOP.toml and SOP.md, written like that"
         findings.add("extra-file", name, 0, f"{name} is not read beside them", hint)
+    if found.unlisted:
+        name = found.folder.name
+        findings.add("unreadable-file", name, 0, f"the folder {name} cannot be read: {found.unlisted}")
     texts: dict[str, str] = {}
     for name in found.files:
         if name not in found.outside and (text := _read(found.folder / name, name, findings)) is not None:
@@ -106,21 +131,29 @@ def _read(path: Path, name: str, findings: Findings) -> str | None:
 
 def signature(root: Path) -> Signature:
     """Changes whenever a file of the library changes: names, times and sizes, without reading any file."""
-    entries: list[tuple[str, int, int, int]] = []
-    try:
-        _add_signatures(str(root), "", entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
+    entries: list[tuple[str, int, int, int, int]] = []
+    _add_signatures(str(root), "", entries)
     return tuple(sorted(entries))
 
 
-def _add_signatures(folder: str, prefix: str, entries: list[tuple[str, int, int, int]]) -> None:
-    with os.scandir(folder) as inside:
-        for item in inside:
-            try:
-                status = item.stat()
-            except FileNotFoundError:  # a dangling link, or a file that went away meanwhile
-                continue
-            entries.append((prefix + item.name, status.st_mtime_ns, status.st_size, status.st_ino))
-            if not prefix and item.name[0] not in "._" and item.is_dir():
-                _add_signatures(item.path, f"{item.name}/", entries)
+def has_settled(seen: Signature, now_ns: int) -> bool:
+    """True when every further change gives another signature: none of its times is so near that it may come again."""
+    return all(now_ns - written >= _COARSEST_NS for _, written, *_ in seen)
+
+
+def _add_signatures(folder: str, prefix: str, entries: list[tuple[str, int, int, int, int]]) -> None:
+    try:
+        with os.scandir(folder) as inside:
+            items = list(inside)
+    except OSError:  # there is none, or it cannot be listed: what is known of the folder itself changes when it can
+        return
+    for item in items:
+        try:
+            status = item.stat()
+            below = not prefix and item.name[0] not in "._" and item.is_dir()
+        except OSError:  # a link that leads nowhere, or a file that went away meanwhile
+            continue
+        # The time of the change too: whoever copies a file may give it the time of writing that another one had.
+        entries.append((prefix + item.name, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
+        if below:
+            _add_signatures(item.path, f"{item.name}/", entries)

@@ -1,6 +1,7 @@
 """The procedures of a workspace: read from their folder, checked, and read again when a file changes."""
 
 import difflib
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from procedo.errors import InvalidSop, NotFound
 from procedo.sopfile.check import check_library, check_procedure
 from procedo.sopfile.checked import Checked
 from procedo.sopfile.definition import HEADER_FILE, Reading, read_files
-from procedo.sopfile.folder import Found, Signature, find_procedures, read_texts, signature
+from procedo.sopfile.folder import Found, Signature, find_procedures, has_settled, read_texts, signature
 from procedo.sopfile.problems import Findings, Problem
 from procedo.sopfile.surroundings import Surroundings
 
@@ -35,8 +36,7 @@ class Library:
     def __init__(self, root: Path, surroundings: Callable[[], Surroundings]) -> None:
         self._root = root
         self._surroundings = surroundings
-        self._seen: tuple[Signature, Surroundings] | None = None
-        self._entries: tuple[Entry, ...] = ()
+        self._kept: tuple[Signature, Surroundings, tuple[Entry, ...]] | None = None
 
     @property
     def root(self) -> Path:
@@ -54,12 +54,15 @@ class Library:
 
     def entries(self) -> tuple[Entry, ...]:
         """Every procedure, by name; files that changed since the last call are read again."""
-        around = self._surroundings()
-        now = (signature(self._root), around)
-        if self._seen != now:
-            self._entries = _read_library(self._root, around)
-            self._seen = now
-        return self._entries
+        around, now = self._surroundings(), time.time_ns()
+        seen = signature(self._root)
+        if self._kept is not None and self._kept[:2] == (seen, around):
+            return self._kept[2]
+        entries = _read_library(self._root, around)
+        # What cannot be read today may be tomorrow, and no time of a file tells of it.
+        lasting = has_settled(seen, now) and not any(_unreadable(entry) for entry in entries)
+        self._kept = (seen, around, entries) if lasting else None
+        return entries
 
     def find(self, name: str) -> Entry:
         """The procedure of that name, broken ones included. Raises `NotFound` with near names and the folder."""
@@ -86,6 +89,10 @@ class Library:
             message = f"Procedure {name!r} in {found.folder} has {len(problems)} error(s): {'; '.join(problems[:3])}."
             raise InvalidSop("invalid_sop", message, f"Run `procedo check {name}`.", problems)
         return found
+
+
+def _unreadable(entry: Entry) -> bool:
+    return any(problem.code == "unreadable-file" for problem in entry.problems)
 
 
 def _near(name: str, names: list[str]) -> list[str]:
