@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 __all__ = ["TREACHEROUS", "plain", "spelled_out"]
@@ -16,15 +16,16 @@ _LINES: Final[Mapping[str, str]] = {"\n": "\n", "\t": "\t", "\u2028": "\n", "\u2
 
 
 class _Standing(dict[int, str]):
-    """What stands for each character, found when it is met: `known`, `other` for a treacherous one, else itself."""
+    """What stands for each character, found when it is met: `known`, `other` for one of `categories`, else itself."""
 
-    def __init__(self, known: Mapping[str, str], other: Callable[[str], str]) -> None:
+    def __init__(self, known: Mapping[str, str], other: Callable[[str], str], categories: Set[str]) -> None:
         super().__init__((ord(c), told) for c, told in known.items())
         self._other = other
+        self._categories = categories
 
     def __missing__(self, number: int) -> str:
         c = chr(number)
-        self[number] = self._other(c) if unicodedata.category(c) in TREACHEROUS else c
+        self[number] = self._other(c) if unicodedata.category(c) in self._categories else c
         return self[number]
 
 
@@ -32,14 +33,21 @@ def plain(text: str) -> str:
     """The text without treacherous characters and ANSI sequences; newline and tab stay, and lines end with newline."""
     if text.isprintable():
         return text
-    return _ANSI.sub("", text.replace("\r\n", "\n")).translate(_Standing(_LINES, lambda _: ""))
+    return _ANSI.sub("", text.replace("\r\n", "\n")).translate(_Standing(_LINES, lambda _: "", TREACHEROUS))
 
 
-def spelled_out(text: str, kept: str = "") -> str:
-    r"""The text with its treacherous characters, but for the `kept` ones, as JSON spells them: `\u001b`.
+def _in_json(character: str) -> str:
+    return json.dumps(character)[1:-1]
 
-    So the strings of a JSON text keep their values.
+
+def spelled_out(
+    text: str, kept: str = "", spelling: Callable[[str], str] = _in_json, also: Set[str] = frozenset()
+) -> str:
+    r"""The text with its treacherous characters, but for the `kept` ones, spelled out.
+
+    Without a `spelling` that is as JSON does it, `\u001b`, so that the strings of a JSON text keep their values. `also`
+    are further categories of characters that cannot be printed.
     """
     if text.isprintable():
         return text
-    return text.translate(_Standing({c: c for c in kept}, lambda c: json.dumps(c)[1:-1]))
+    return text.translate(_Standing({c: c for c in kept}, spelling, TREACHEROUS | also))

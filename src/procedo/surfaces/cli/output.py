@@ -7,7 +7,6 @@ but our own few colour codes is made visible instead. Nothing in here knows what
 import json
 import re
 import sys
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from shutil import get_terminal_size
@@ -15,7 +14,7 @@ from typing import Final, TextIO
 
 from msgspec import Struct
 
-from procedo.core.characters import TREACHEROUS, spelled_out
+from procedo.core.characters import spelled_out
 from procedo.core.model import Json
 
 __all__ = ["Output", "ago", "brief", "compact", "duration", "pretty", "standard", "visible"]
@@ -35,8 +34,7 @@ _OURS: Final = re.compile("(" + "|".join(re.escape(code) for code in (*_STYLES.v
 
 def visible(text: str, *, lines: bool = True) -> str:
     """The text with every control and format character written as an escape; `lines` keeps newlines and tabs."""
-    kept = "\n\t" if lines else ""
-    return "".join(_escaped(c) if c not in kept and unicodedata.category(c) in TREACHEROUS else c for c in text)
+    return spelled_out(text, "\n\t" if lines else "", _escaped)
 
 
 def _escaped(character: str) -> str:

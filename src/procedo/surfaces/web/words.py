@@ -2,19 +2,18 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
-from procedo.core.characters import TREACHEROUS
+from procedo.core.characters import spelled_out
 from procedo.core.model import Json
 
 __all__ = ["Block", "When", "actor", "blocks", "cut", "shown", "when", "written"]
 
-_TREACHEROUS: Final = TREACHEROUS | {"Co"}
+_PRIVATE: Final = frozenset({"Co"})
 _JOINERS: Final = "\u200d"
 """Joins the parts of emoji and of letters in some scripts; shows nothing by itself."""
 _KEY: Final = re.compile(r"(human|agent|system):(host|cli|web|http|system):(.*)", re.DOTALL)
@@ -30,11 +29,7 @@ _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 def shown(text: str) -> str:
     """The text with every invisible and direction-changing character made visible; newlines and tabs stay."""
-    text = text.replace("\r\n", "\n")
-    return "".join(
-        f"⟨U+{ord(c):04X}⟩" if c not in "\n\t" + _JOINERS and unicodedata.category(c) in _TREACHEROUS else c
-        for c in text
-    )
+    return spelled_out(text.replace("\r\n", "\n"), "\n\t" + _JOINERS, lambda c: f"⟨U+{ord(c):04X}⟩", _PRIVATE)
 
 
 def actor(key: str) -> str:
