@@ -145,22 +145,25 @@ class _RunPages:
         """Ask before something is done."""
         return await self._confirm(request, visitor)
 
-    async def _chosen(self, request: Request, visitor: Visitor) -> Control:
-        verb = request.url.path.rpartition("/")[2]
-        return control(await self._history(request, visitor), visitor, verb, request.query_params.get("step", ""))
+    @staticmethod
+    def _verb(request: Request) -> str:
+        return request.url.path.rpartition("/")[2]
+
+    def _chosen(self, request: Request, visitor: Visitor, history: History) -> Control:
+        return control(history, visitor, self._verb(request), request.query_params.get("step", ""))
 
     async def _confirm(
         self, request: Request, visitor: Visitor, status: int = 200, problem: str = "", reason: str = ""
     ) -> Response:
-        chosen = await self._chosen(request, visitor)
-        snapshot = await self._frame.runs(visitor).look(request.path_params["run_id"])
+        history = await self._history(request, visitor)
+        run = history.snapshot.run
         return self._frame.pages.render(
             "control.html",
             status,
             visitor=visitor,
-            control=chosen,
-            run=snapshot.run,
-            status_words=status_words(snapshot.run.status),
+            control=self._chosen(request, visitor, history),
+            run=run,
+            status_words=status_words(run.status),
             problem=problem,
             reason=reason,
         )
@@ -171,10 +174,10 @@ class _RunPages:
         form = await read_form(request, _SMALL)
         if not visitor.sent(form.get("form_token", "")):
             return self._frame.not_yours(visitor, f"/runs/{run_id}", "Look at the run")
-        verb, run = request.url.path.rpartition("/")[2], (await self._history(request, visitor)).snapshot.run
-        if visitor.access.may(Role.OPERATE) and taken(run, visitor, verb, form):
+        history = await self._history(request, visitor)
+        if visitor.access.may(Role.OPERATE) and taken(history.snapshot.run, visitor, self._verb(request), form):
             return RedirectResponse(f"/runs/{run_id}", 303)
-        chosen = await self._chosen(request, visitor)
+        chosen = self._chosen(request, visitor, history)
         runs, surface = self._frame.runs(visitor), self._frame.surface(visitor)
         try:
             snapshot = await perform(chosen, runs, run_id, surface, form)
