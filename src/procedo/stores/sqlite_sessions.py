@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from procedo.core.session import CallRow, Message, SessionRow, Transcript, TurnRow, ended
 from procedo.errors import Conflict
@@ -77,7 +76,8 @@ class SessionReader:
         tokens, usd = 0, Decimal(0)
         for version, *numbers in self._connection.execute(_USED_IN_TREE, (run_id,)):
             # What equals its default is not written.
-            told = {one.name: number for one, number in zip(fields(_Used), numbers, strict=True) if number is not None}
+            pairs = zip(_Used.__struct_fields__, numbers, strict=True)
+            told = {name: number for name, number in pairs if number is not None}
             used = decode(_Used, told, version)
             tokens += used.input_tokens + used.output_tokens
             usd += Decimal(used.cost_usd)
